@@ -1,0 +1,244 @@
+"""Contest: an environment (S, A, P, μ) and a margin M over its pairs z = (s, a).
+
+Indices once and for all: rule[s, a], x[s, a], transitions[s, a, s'], flat pair index s·A + a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mdcontest.errors import FileFormatError, InputError, preview
+from mdcontest.files import read_record, write_record
+from mdcontest.margins import Dense, Margin, RewardDifference, margin_from_record, margin_to_record
+from mdcontest.transitions import Transitions, read_transitions
+
+Array = NDArray[np.float64]
+FORMAT = "mdcontest/contest"
+
+
+class Contest:
+    """A finite Markov decision contest. Immutable; the transformations return new contests."""
+
+    def __init__(
+        self,
+        transitions: Any,
+        start: ArrayLike,
+        margin: Margin | ArrayLike,
+        *,
+        name: str = "contest",
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
+        """
+        Args:
+            transitions: P(s'|s, a) as an array [S, A, S], or sparse with one row a pair, [S·A, S].
+            start: μ, shape [S].
+            margin: a `Margin`, or the matrix M as an array [n, n] or [S, A, S, A].
+            name: what reports call the contest.
+            state_names: one label a state, for reports and error texts.
+            action_names: one label an action.
+        """
+        self._set(read_transitions(transitions, start), margin, name, state_names, action_names)
+
+    def _set(
+        self,
+        transitions: Transitions,
+        margin: Margin | ArrayLike,
+        name: str,
+        state_names: Sequence[str] | None,
+        action_names: Sequence[str] | None,
+        to_original: Callable[[Array], Array] | None = None,
+    ) -> Contest:
+        self.dynamics = transitions
+        self.num_states, self.num_actions = transitions.num_states, transitions.num_actions
+        self.num_pairs = self.num_states * self.num_actions
+        self.start = transitions.start
+        self.margin = self._read_margin(margin).bind(self.num_states, self.num_actions)
+        self.name = name
+        self.state_names = _names(state_names, self.num_states, "state")
+        self.action_names = _names(action_names, self.num_actions, "action")
+        self._to_original = to_original
+        return self
+
+    def _read_margin(self, margin: Margin | ArrayLike) -> Margin:
+        if isinstance(margin, Margin):
+            return margin
+        if sp.issparse(margin):
+            raise InputError("the margin is a sparse matrix; pass margin.toarray(), or a structured margin")
+        M = np.asarray(margin)
+        if M.shape not in ((self.num_pairs,) * 2, (self.num_states, self.num_actions) * 2):
+            raise InputError(
+                f"the margin has shape {M.shape}; {self.num_states} states × {self.num_actions} actions need "
+                f"({self.num_pairs}, {self.num_pairs}), flat pair index s·A + a"
+            )
+        return Dense(M.reshape((self.num_states, self.num_actions) * 2))
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    @property
+    def transitions(self) -> Any:
+        """P: an array [S, A, S], or sparse [S·A, S] (a restart is written in, which fills rows)."""
+        P = self.dynamics.full()
+        return P if sp.issparse(P) else P.reshape(self.num_states, self.num_actions, self.num_states)
+
+    def read_rule(self, rule: ArrayLike) -> Array:
+        """A decision rule as an array [S, A] with rows that sum to one, or an error naming the state."""
+        d = np.asarray(rule, float)
+        if d.size != self.num_pairs or d.ndim not in (1, 2):
+            raise InputError(f"a decision rule has shape ({self.num_states}, {self.num_actions}), got {d.shape}")
+        d = d.reshape(self.num_states, self.num_actions)
+        bad = ~(np.isfinite(d).all(axis=1) & (d >= 0).all(axis=1) & (np.abs(d.sum(axis=1) - 1) <= 1e-8))
+        if bad.any():
+            s = int(np.flatnonzero(bad)[0])
+            raise InputError(f"the rule in state {self.state_names[s]} is {d[s].tolist()}, no distribution over actions")
+        return d / d.sum(axis=1, keepdims=True)
+
+    def describe_states(self, states: Sequence[int]) -> str:
+        """States by name, shortened for error texts."""
+        return preview([str(self.state_names[s]) for s in states])
+
+    def __repr__(self) -> str:
+        return f"Contest({self.name!r}: {self.num_states} states, {self.num_actions} actions, {self.margin!r})"
+
+    # --- making other contests ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_mdp(cls, transitions: Any, start: ArrayLike, reward: ArrayLike, **names: Any) -> Contest:
+        """A Markov decision process as a contest, M_r(z, z') = r(z) − r(z') (eq. reward-express)."""
+        return cls(transitions, start, RewardDifference(reward), **names)
+
+    def with_restart(self, eps: float) -> Contest:
+        """P' = (1 − ε) P + ε 1 μᵀ: unichain and aperiodic for every ε in (0, 1]. Policies stay what they are."""
+        if not (isinstance(eps, int | float | np.number) and 0 < eps <= 1):
+            raise InputError(f"the restart probability must lie in (0, 1], got {eps}")
+        changed = self.dynamics.with_restart(float(eps))
+        return self._like(changed, self.margin, f"{self.name}, restart {eps:g}")
+
+    def discounted(self, gamma: float) -> Contest:
+        """The γ-discounted contest, as the average contest of the chain that restarts with probability 1 − γ.
+
+        Its occupancies are the normalised discounted ones, (1 − γ) Σ_t γ^t Pr(S_t = s, A_t = a), so a stationary
+        rule is optimal here exactly if it is optimal for the discounted criterion (app. unichain).
+        """
+        if not (isinstance(gamma, int | float | np.number) and 0 <= gamma < 1):
+            raise InputError(f"the discount must lie in [0, 1), got {gamma}")
+        changed = self.dynamics.with_restart(1 - float(gamma))
+        return self._like(changed, self.margin, f"{self.name}, discount {gamma:g}")
+
+    def finite_horizon(self, horizon: int) -> Contest:
+        """The contest of `horizon` steps from μ, as the average contest of the time-expanded chain.
+
+        State t·S + s is state s at time t; after the last step the chain starts over. `original_policy(rule)` gives
+        the time-dependent policy, shape [horizon, S, A].
+        """
+        if not (isinstance(horizon, int | np.integer) and horizon >= 1):
+            raise InputError(f"the horizon must be a whole number of steps, at least 1, got {horizon}")
+        shape = (int(horizon), self.num_states, self.num_actions)
+        states = [f"{name} at {t}" for t in range(horizon) for name in self.state_names]
+        return Contest.__new__(Contest)._set(
+            self.dynamics.time_expanded(int(horizon)),
+            self.margin.tiled(int(horizon)),
+            f"{self.name}, horizon {horizon}",
+            states,
+            self.action_names,
+            lambda rule: rule.reshape(shape),
+        )
+
+    def original_policy(self, rule: ArrayLike) -> Array:
+        """The policy of the contest this one was made from.
+
+        A stationary rule [S, A] for `with_restart` and `discounted` (it is the same rule), one rule a time step
+        [horizon, S, A] for `finite_horizon`, and the rule itself for a contest that was not made from another.
+        """
+        d = self.read_rule(rule)
+        return d if self._to_original is None else self._to_original(d)
+
+    def _like(self, transitions: Transitions, margin: Margin, name: str) -> Contest:
+        made = Contest.__new__(Contest)
+        return made._set(transitions, margin, name, self.state_names, self.action_names, self._to_original)
+
+    # --- files ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the contest to a .json file (for people) or a .npz file (for size)."""
+        P = self.dynamics.matrix
+        transitions: dict[str, Any] = {"data": P.data, "indices": P.indices, "indptr": P.indptr} if sp.issparse(P) else {
+            "dense": P.reshape(self.num_states, self.num_actions, self.num_states)
+        }
+        if self.dynamics.restart is not None:
+            transitions["restart"] = self.dynamics.restart
+        write_record(path, FORMAT, {
+            "name": self.name,
+            "states": self.num_states,
+            "actions": self.num_actions,
+            "state_names": self.state_names,
+            "action_names": self.action_names,
+            "start": self.start,
+            "transitions": transitions,
+            "margin": margin_to_record(self.margin),
+        })
+
+
+def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Contest:
+    """Read a contest written by `Contest.save` or by hand (docs: "The contest file").
+
+    Raises:
+        FileFormatError: the file is missing, truncated, corrupt, of another version, or declares more than
+            `max_bytes` of data.
+        InputError: the file is readable but what it describes is no contest.
+    """
+    record = read_record(path, FORMAT, max_bytes=max_bytes)
+    try:
+        states, actions = int(record["states"]), int(record["actions"])
+        transitions = _read_stored_transitions(record["transitions"], states, actions)
+        restart = record["transitions"].get("restart")
+        names = {key: record.get(key) for key in ("state_names", "action_names")}
+        contest = Contest.__new__(Contest)._set(
+            read_transitions(transitions, record["start"], restart),
+            margin_from_record(record["margin"]),
+            str(record.get("name", "contest")),
+            **names,
+        )
+    except KeyError as error:
+        raise FileFormatError(f"{path}: the field {error} is missing") from None
+    except (TypeError, AttributeError, OverflowError) as error:
+        raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
+    except InputError as error:
+        raise type(error)(f"{path}: {error}") from None
+    if (contest.num_states, contest.num_actions) != (states, actions):
+        raise FileFormatError(
+            f"{path}: declares {states} states and {actions} actions, holds {contest.num_states} and {contest.num_actions}"
+        )
+    return contest
+
+
+def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:
+    if not isinstance(stored, dict):
+        raise FileFormatError("transitions must be an object with the field 'dense', or 'data', 'indices' and 'indptr'")
+    if "dense" in stored:
+        return stored["dense"]
+    data = np.asarray(stored["data"], float)
+    indices, indptr = (np.asarray(stored[key]) for key in ("indices", "indptr"))
+    if states < 1 or actions < 1 or len(indptr) != states * actions + 1:
+        raise FileFormatError(f"indptr must have {states}·{actions} + 1 entries, got {len(indptr)}")
+    for values, name in ((indices, "indices"), (indptr, "indptr")):
+        if values.ndim != 1 or not (np.issubdtype(values.dtype, np.integer) or values.size == 0):
+            raise FileFormatError(f"{name} must be a list of whole numbers")
+    sound = indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
+    if not sound or (len(indices) and (indices.min() < 0 or indices.max() >= states)):
+        raise FileFormatError("data, indices and indptr do not describe a sparse matrix with one column a state")
+    return sp.csr_array((data, indices, indptr), shape=(states * actions, states))
+
+
+def _names(names: Sequence[str] | None, number: int, what: str) -> list[str]:
+    if names is None:
+        return [str(i) for i in range(number)]
+    if len(names) != number:
+        raise InputError(f"{len(names)} {what} names for {number} {what}s")
+    return [str(name) for name in names]

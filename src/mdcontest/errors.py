@@ -1,0 +1,37 @@
+"""What can be wrong with an input. Each text names the culprit, the number and the way out."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Something the caller handed over cannot be used. The command line exits with 2 on it."""
+
+
+class FileFormatError(InputError):
+    """A file is truncated, corrupt, of another version, or larger than it may be."""
+
+
+class SizeError(InputError):
+    """The method would need more memory or time than it was allowed."""
+
+
+class NotUnichainError(InputError):
+    """Some policy has two recurrent classes, so occupancies depend on where one starts.
+
+    `first` and `second` are the two disjoint sets of states, as sorted tuples.
+    """
+
+    def __init__(self, first: tuple[int, ...], second: tuple[int, ...], describe: str = "") -> None:
+        self.first, self.second = first, second
+        classes = describe or f"{list(first)} and {list(second)}"
+        super().__init__(
+            f"the contest is not unichain: some policy never leaves the states {classes}. "
+            "Average frequencies then depend on the start; contest.with_restart(eps) returns to the "
+            "start with probability eps a step and makes every policy unichain."
+        )
+
+
+def preview(items: list[str], limit: int = 8) -> str:
+    """A list short enough for an error text: the first few entries and how many there are."""
+    shown = ", ".join(items[:limit])
+    return f"[{shown}]" if len(items) <= limit else f"[{shown}, … {len(items)} in all]"

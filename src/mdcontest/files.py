@@ -1,0 +1,216 @@
+"""Records on disk: JSON for people, npz for size. Never pickle, never code, never half a file.
+
+A record is a dictionary of numbers, strings, lists and arrays. JSON holds it as it is; npz holds each array as one
+member and everything else as a JSON text in the member `record`. Both carry `format` and `version`. Reading checks
+what a file declares before it allocates anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.errors import FileFormatError, InputError
+
+VERSION = 1
+ARRAY_KINDS = "fiub"
+"""Element types a file may hold: floats, integers, unsigned integers, booleans."""
+RECORD_MEMBER = "record.npy"
+
+
+# --- writing ----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that replaces `path` only once it is complete and on disk."""
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file in it")
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.chmod(temporary, _mode_of(target))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}; what was there is unchanged") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _sync_folder(target.parent)
+
+
+def _mode_of(target: Path) -> int:
+    """The mode of the file to be replaced, or what the umask gives a new one."""
+    with contextlib.suppress(OSError):
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the file system lets one."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def to_json(format: str, record: dict[str, Any]) -> str:
+    """The record as JSON text; numbers keep all their digits."""
+    document = {"format": format, "version": VERSION} | record
+    return json.dumps(document, default=_plain, allow_nan=False, separators=(",", ": ")) + "\n"
+
+
+def write_record(path: str | PathLike[str], format: str, record: dict[str, Any]) -> None:
+    """Write a record; the ending .json or .npz decides the form."""
+    ending = Path(path).suffix.lower()
+    if ending == ".json":
+        content = to_json(format, record).encode()
+    elif ending == ".npz":
+        arrays: dict[str, NDArray[Any]] = {}
+        rest = _take_arrays({"format": format, "version": VERSION} | record, "", arrays)
+        arrays["record"] = np.frombuffer(json.dumps(rest, default=_plain, allow_nan=False).encode(), np.uint8)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        content = buffer.getvalue()
+    else:
+        raise InputError(f"{path}: the ending must be .json or .npz, it decides the form of the file")
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise InputError(f"a {type(value).__name__} cannot be written to a file")
+
+
+def _take_arrays(record: dict[str, Any], prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The record with each array moved to `arrays` and replaced by {"array": its member}."""
+    rest: dict[str, Any] = {}
+    for key, value in record.items():
+        name = prefix + key
+        if isinstance(value, dict):
+            rest[key] = _take_arrays(value, f"{name}.", arrays)
+        elif isinstance(value, np.ndarray):
+            arrays[name], rest[key] = value, {"array": name}
+        else:
+            rest[key] = value
+    return rest
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> dict[str, Any]:
+    """The record in a file, checked for format, version and size; arrays come back as arrays or lists."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise FileFormatError(f"{file} is a folder, not a file")
+        size = file.stat().st_size
+        if size > max_bytes:
+            raise FileFormatError(f"{file} has {size} bytes, over the limit of {max_bytes}; raise max_bytes to read it")
+        content = file.read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"cannot read {file}: {error.strerror}") from None
+    try:
+        record = _read_npz(content, max_bytes) if content[:2] == b"PK" else _read_json(content)
+    except FileFormatError as error:
+        raise FileFormatError(f"{file}: {error}") from None
+    if not isinstance(record, dict) or "format" not in record:
+        raise FileFormatError(f"{file} is no {format} file: it has no field 'format'")
+    if record["format"] != format:
+        raise FileFormatError(f"{file} is a {record['format']!r} file, expected {format!r}")
+    if record.get("version") != VERSION:
+        raise FileFormatError(f"{file} has version {record.get('version')!r}, this program reads version {VERSION}")
+    return record
+
+
+def _read_json(content: bytes) -> Any:
+    def refuse(constant: str) -> None:
+        raise FileFormatError(f"holds the number {constant}; every number must be finite")
+
+    try:
+        return json.loads(content.decode(), parse_constant=refuse)
+    except UnicodeDecodeError:
+        raise FileFormatError("is neither JSON nor npz (it is not UTF-8 text and no zip archive)") from None
+    except (json.JSONDecodeError, RecursionError, ValueError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"is truncated or not JSON: {error}") from None
+
+
+def _read_npz(content: bytes, max_bytes: int) -> Any:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            declared = sum(info.file_size for info in members.values())
+            if declared > max_bytes:
+                raise FileFormatError(
+                    f"unpacks to {declared} bytes, over the limit of {max_bytes}; raise max_bytes to read it"
+                )
+            if RECORD_MEMBER not in members:
+                raise FileFormatError("is a zip archive but no mdcontest file: it has no member 'record'")
+            record = _read_json(_read_member(archive, members[RECORD_MEMBER]).tobytes())
+
+            def put_back(value: Any) -> Any:
+                if not isinstance(value, dict):
+                    return value
+                if set(value) == {"array"}:
+                    name = f"{value['array']}.npy"
+                    if name not in members:
+                        raise FileFormatError(f"the array {value['array']!r} is missing")
+                    return _read_member(archive, members[name])
+                return {key: put_back(inner) for key, inner in value.items()}
+
+            return put_back(record)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise FileFormatError(f"is truncated or corrupt: {error}") from None
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array, after checking that the shape its header declares is the size the member has."""
+    with archive.open(info) as member:
+        try:
+            version = np.lib.format.read_magic(member)  # type: ignore[arg-type]
+            reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+            shape, fortran, dtype = reader(member)  # type: ignore[arg-type]
+        except (ValueError, KeyError, TypeError) as error:
+            raise FileFormatError(f"the array {info.filename} has no valid header: {error}") from None
+        if dtype.kind not in ARRAY_KINDS:
+            raise FileFormatError(f"the array {info.filename} has elements of type {dtype}; only numbers are read")
+        wanted = math.prod(shape) * dtype.itemsize
+        left = info.file_size - member.tell()
+        if wanted != left:
+            raise FileFormatError(
+                f"the array {info.filename} declares shape {shape} ({wanted} bytes) but holds {left} bytes"
+            )
+        data = member.read()
+    if len(data) != wanted:
+        raise FileFormatError(f"the array {info.filename} is truncated: {len(data)} of {wanted} bytes")
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")

@@ -1,0 +1,22 @@
+"""Margins M(z, z') = −M(z', z), one family for finite contests and for tasks."""
+
+from mdcontest.margins.base import Margin, antisymmetrise
+from mdcontest.margins.pairwise import BestTwoOfThree, Dense, FromPreference, Pairwise
+from mdcontest.margins.records import margin_from_record, margin_to_record
+from mdcontest.margins.structured import Aggregated, Classes, LowRank, RewardDifference, Signs
+
+__all__ = [
+    "Aggregated",
+    "BestTwoOfThree",
+    "Classes",
+    "Dense",
+    "FromPreference",
+    "LowRank",
+    "Margin",
+    "Pairwise",
+    "RewardDifference",
+    "Signs",
+    "antisymmetrise",
+    "margin_from_record",
+    "margin_to_record",
+]

@@ -1,0 +1,198 @@
+"""Margin: a skew kernel on features, M(z, z') = −M(z', z).
+
+The matrix–vector product of a finite contest and the cumulant of a training run are one operation,
+
+    c(z) = Σ_j w_j M(z, z_j),
+
+outcomes z against weighted opponents z_j. So a margin knows three things: `kernel`, the slow obvious form on
+two batches of features; `kernel_against`, the same summed against weights, as fast as the structure allows;
+and `bound` ≥ max |M|. Features are an array with one row a pair (finite contests) or a function of a batch of
+outcomes (tasks).
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mdcontest.errors import InputError
+from mdcontest.outcomes import Outcomes, finite_outcomes
+
+Array = NDArray[np.float64]
+Features = ArrayLike | Callable[[Any], Any]
+
+SKEW_TOLERANCE = 1e-8
+"""M + Mᵀ may differ from zero by this much, relative to max |M|, before it is an error."""
+BLOCK_PAIRS = 1 << 20
+"""Pairs of outcomes evaluated at once by margins that have no faster way (about 8 MB of float64)."""
+
+
+class Margin(ABC):
+    """A preference margin; see the module's docstring for the contract of its three operations."""
+
+    kind: ClassVar[str]
+    """The name of this margin in files."""
+    fields: ClassVar[dict[str, str]] = {}
+    """What a file stores: constructor argument → the attribute that holds it."""
+
+    features: Any
+    """One row a pair, or a function of a batch of outcomes."""
+    shape: tuple[int, int] | None = None
+    """(S, A) once a contest holds the margin."""
+    _rows: Any = None
+    """Encoded features of all pairs, once they are known."""
+
+    # --- what each margin defines -------------------------------------------------------------------------
+
+    @abstractmethod
+    def kernel(self, f: Any, g: Any) -> Array:
+        """K[i, j] = M(fᵢ, gⱼ) for all pairs of two feature batches, shape [len(f), len(g)]."""
+
+    def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
+        """Σ_j w_j M(fᵢ, gⱼ), shape [len(f)]; by blocks of the kernel unless the margin knows better."""
+        out = np.empty(len(f))
+        for rows in blocks(len(f), len(g)):
+            out[rows] = self.kernel(f[rows], g) @ weights
+        return out
+
+    def encode(self, values: Any) -> Any:
+        """Raw feature values → what `kernel` reads; checks shape and finiteness."""
+        return values
+
+    @property
+    def bound(self) -> float:
+        """An upper bound on |M|; infinite where the outcomes are not known."""
+        return np.inf if self._rows is None else self.rows_bound(self._rows)
+
+    @abstractmethod
+    def rows_bound(self, f: Any) -> float:
+        """An upper bound on |M| between any two rows of f."""
+
+    # --- what every margin offers -------------------------------------------------------------------------
+
+    def rows(self, z: Any = None) -> Any:
+        """Encoded features of z: None is all pairs, integers or a slice choose pairs, else a batch of outcomes."""
+        if self._rows is not None and not isinstance(z, Outcomes):
+            return self._rows if z is None else self._rows[z]
+        if z is None:
+            raise InputError("this margin's features are a function: put it into a Contest, or pass outcomes")
+        return self.encode(self.features(z) if callable(self.features) else z)
+
+    def against(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
+        """c(z) = Σ_j w_j M(z, z_j), shape [len(z)]; without weights the mean over the opponents."""
+        f, g = self.rows(z), self.rows(opponents)
+        w = np.full(len(g), 1 / len(g)) if weights is None else np.asarray(weights, float).reshape(-1)
+        if len(w) != len(g):
+            raise InputError(f"{len(g)} opponents need {len(g)} weights, got {len(w)}")
+        return self.kernel_against(f, g, w)
+
+    def apply(self, x: ArrayLike) -> Array:
+        """M @ x over all pairs. In a contest the result has shape [S, A], otherwise that of x."""
+        x = np.asarray(x, float)
+        rows = self.rows()
+        if x.size != len(rows):
+            raise InputError(f"x has {x.size} entries, the margin compares {len(rows)} pairs")
+        return self.kernel_against(rows, rows, x.reshape(-1)).reshape(self.shape or x.shape)
+
+    def matrix(self, z: Any = None, w: Any = None) -> Array:
+        """The matrix M(zᵢ, wⱼ) itself, all pairs by default. Costs len(z)·len(w) numbers of memory."""
+        return self.kernel(self.rows(z), self.rows(w))
+
+    def bind(self, num_states: int, num_actions: int) -> Self:
+        """This margin over the pairs of a finite contest: features evaluated, their number checked."""
+        n = num_states * num_actions
+        held = copy.copy(self)
+        held.shape = (num_states, num_actions)
+        if callable(self.features):
+            held.features = self.features(finite_outcomes(num_states, num_actions))
+            held._rows = held.encode(held.features)
+        held._fit_rows(n)
+        if len(held._rows) != n:
+            raise InputError(
+                f"{type(self).__name__} has features for {len(held._rows)} pairs, "
+                f"the contest has {num_states} states × {num_actions} actions = {n} pairs"
+            )
+        return held
+
+    def _fit_rows(self, n: int) -> None:
+        """A chance to reshape rows once the number of pairs is known; nothing to do for most margins."""
+
+    def tiled(self, times: int) -> Margin:
+        """The margin over `times` copies of the pairs, one after the other (time-expanded contests)."""
+        if self._rows is None:
+            raise InputError("tiled needs a margin over the pairs of a contest")
+        copies = copy.copy(self)
+        copies.shape = None if self.shape is None else (times * self.shape[0], self.shape[1])
+        copies.features = self.features[np.tile(np.arange(len(self._rows)), times)]
+        copies._rows = copies.encode(copies.features)
+        return copies
+
+    def __repr__(self) -> str:
+        size = "a function of outcomes" if self._rows is None else f"{len(self._rows)} pairs"
+        return f"{type(self).__name__}({size})"
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Slices of the rows so that each block of the matrix has about BLOCK_PAIRS entries."""
+    step = max(1, BLOCK_PAIRS // max(columns, 1))
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
+
+
+def as_scalars(values: Any, what: str) -> Array:
+    """One number a pair from [n], [S, A] or [n, 1]; finite."""
+    array = as_finite(values, what)
+    if array.ndim not in (1, 2):
+        raise InputError(f"{what} must have shape (n,) or (S, A), got {array.shape}")
+    return array.reshape(-1)
+
+
+def as_columns(values: Any, what: str, columns: int | None = None) -> Array:
+    """d numbers a pair from [n, d] or [S, A, d]; finite."""
+    array = as_finite(values, what)
+    if array.ndim not in (2, 3):
+        raise InputError(f"{what} must have shape (n, d) or (S, A, d), got {array.shape}")
+    array = array.reshape(-1, array.shape[-1])
+    if columns is not None and array.shape[1] != columns:
+        raise InputError(f"{what} must have {columns} columns, got {array.shape[1]}")
+    return array
+
+
+def as_finite(values: Any, what: str) -> Array:
+    """A float64 array without NaN or infinity, or an error that names the first bad entry."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be an array of numbers: {error}") from None
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"{what}{list(where)} is {array[where]}; every entry must be a finite number")
+    if array.size == 0:
+        raise InputError(f"{what} is empty")
+    return array
+
+
+def antisymmetrise(M: ArrayLike) -> Array:
+    """The skew part (M − Mᵀ)/2."""
+    array = np.asarray(M, float)
+    return (array - array.T) / 2
+
+
+def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str) -> Array:
+    """M with its rounding errors removed, or an error that names the worst pair."""
+    if M.ndim != 2 or M.shape[0] != M.shape[1]:
+        raise InputError(f"{what} must be a square matrix, got shape {M.shape}")
+    excess = np.abs(M + M.T)
+    worst = np.unravel_index(np.argmax(excess), M.shape)
+    if excess[worst] > SKEW_TOLERANCE * np.abs(M).max():
+        i, j = int(worst[0]), int(worst[1])
+        raise InputError(
+            f"margin is not skew-symmetric: {what}[{name(i)},{name(j)}] + {what}[{name(j)},{name(i)}] = "
+            f"{M[i, j] + M[j, i]:.6g}; pass margins.antisymmetrise({what}) if you mean its skew part"
+        )
+    return antisymmetrise(M)

@@ -1,0 +1,208 @@
+"""Margins without structure to exploit: a matrix, a function of two outcomes, best two out of three."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mdcontest.errors import InputError, SizeError
+from mdcontest.margins.base import (
+    SKEW_TOLERANCE,
+    Array,
+    Features,
+    Margin,
+    as_columns,
+    as_finite,
+    as_scalars,
+    blocks,
+    require_skew,
+)
+from mdcontest.outcomes import Outcomes, finite_outcomes
+
+
+class Dense(Margin):
+    """A margin given by its matrix, [n, n] or [S, A, S, A]. The features of a pair are its row in M.
+
+    `index` says which row that is; without it the pairs are the rows of M in order.
+    """
+
+    kind = "dense"
+    fields: ClassVar = {"M": "M", "index": "features"}
+
+    def __init__(self, M: ArrayLike, index: ArrayLike | None = None) -> None:
+        matrix = as_finite(M, "M")
+        if matrix.ndim == 4:
+            actions = matrix.shape[1]
+            matrix = matrix.reshape(matrix.shape[0] * actions, -1)
+            self.M = require_skew(matrix, "M", lambda i: f"({i // actions},{i % actions})")
+        else:
+            self.M = require_skew(matrix, "M")
+        self.M.setflags(write=False)
+        self.features = self._rows = self.encode(np.arange(len(self.M)) if index is None else index)
+
+    def encode(self, values: Any) -> Any:
+        index = as_scalars(values, "index").astype(np.int64)
+        if index.min() < 0 or index.max() >= len(self.M):
+            raise InputError(f"index must point into the {len(self.M)} rows of M, got {index.min()} … {index.max()}")
+        return index
+
+    def kernel(self, f: Any, g: Any) -> Array:
+        return self.M[np.ix_(f, g)]
+
+    def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
+        # Pairs that share a row of M share their weight, so the product costs len(M)² however many pairs there are.
+        return (self.M @ np.bincount(g, weights, minlength=len(self.M)))[f]
+
+    def rows_bound(self, f: Any) -> float:
+        return float(np.abs(self.M).max())
+
+
+class SymmetricBlocks(Margin):
+    """Margins evaluated pair by pair: M @ x visits each block above the diagonal once and uses it twice."""
+
+    def apply(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, float)
+        rows, w = self.rows(), x.reshape(-1)
+        if len(w) != len(rows):
+            raise InputError(f"x has {x.size} entries, the margin compares {len(rows)} pairs")
+        out = np.zeros(len(rows))
+        for block in blocks(len(rows), len(rows)):
+            later = slice(block.start, len(rows))
+            K = self.kernel(rows[block], rows[later])
+            out[block] += K @ w[later]
+            out[block.stop :] -= w[block] @ K[:, block.stop - block.start :]
+        return out.reshape(self.shape or x.shape)
+
+
+class BestTwoOfThree(SymmetricBlocks):
+    """M(z, z') = sgn Σ_k sgn(f_k − f'_k) over three features (ex:b2o3, May 1954).
+
+    Ties: a feature on which two outcomes are equal counts for neither, so one win and two ties win, and one win
+    against one loss with a tie is indifference. O(n²) time by blocks, O(n) memory.
+    """
+
+    kind = "best_two_of_three"
+    fields: ClassVar = {"features": "features"}
+
+    def __init__(self, features: Features) -> None:
+        self.features = features if callable(features) else self.encode(features)
+        self._rows = None if callable(features) else self.features
+
+    def encode(self, values: Any) -> Array:
+        return as_columns(values, "features", columns=3)
+
+    def kernel(self, f: Array, g: Array) -> Array:
+        wins = np.zeros((len(f), len(g)), dtype=np.int8)
+        for k in range(3):
+            wins += f[:, k, None] > g[None, :, k]
+            wins -= f[:, k, None] < g[None, :, k]
+        return np.sign(wins).astype(float)
+
+    def rows_bound(self, f: Array) -> float:
+        return 1.0
+
+
+class Pairwise(SymmetricBlocks):
+    """A margin given by a Python function over outcomes, evaluated by blocks.
+
+    `fn(z, w)` is elementwise over two equally long batches and returns one number a pair. `outcomes` holds one row a
+    pair of the contest, as an array or `Outcomes`; without it z.obs is the state's index and z.action the action's.
+    Every evaluation is compared with fn(w, z), and a pair on which fn is not skew is an error that shows it.
+    """
+
+    kind = "pairwise"
+
+    def __init__(
+        self, fn: Callable[[Any, Any], Any], outcomes: Any = None, *, bound: float | None = None
+    ) -> None:
+        if not callable(fn):
+            raise InputError(f"fn must be a function of two batches of outcomes, got {type(fn).__name__}")
+        self.fn, self.declared_bound = fn, bound
+        indexable = outcomes is None or isinstance(outcomes, Outcomes | np.ndarray)
+        self.features = outcomes if indexable else np.asarray(outcomes)
+        self._rows = self.features
+
+    def _fit_rows(self, n: int) -> None:
+        if self.features is None and self.shape is not None:
+            self.features = finite_outcomes(*self.shape)
+        elif isinstance(self.features, np.ndarray) and self.features.shape[:2] == self.shape:
+            self.features = self.features.reshape(n, *self.features.shape[2:])
+        self._rows = self.features
+
+    def kernel(self, f: Any, g: Any) -> Array:
+        i, j = np.divmod(np.arange(len(f) * len(g)), len(g))
+        forth, back = self._evaluate(f[i], g[j]), self._evaluate(g[j], f[i])
+        excess = np.abs(forth + back)
+        worst = int(np.argmax(excess)) if len(excess) else 0
+        if len(excess) and excess[worst] > SKEW_TOLERANCE * max(abs(forth[worst]), abs(back[worst])):
+            z, w = f[i[worst]], g[j[worst]]
+            raise InputError(
+                f"margin is not skew-symmetric: fn(z, w) = {forth[worst]:.6g} but fn(w, z) = {back[worst]:.6g} "
+                f"for z = {z} and w = {w}; return (fn(z, w) - fn(w, z)) / 2 if you mean its skew part"
+            )
+        return ((forth - back) / 2).reshape(len(f), len(g))
+
+    def _evaluate(self, z: Any, w: Any) -> Array:
+        values = as_finite(self.fn(z, w), "the margin's values fn(z, w)")
+        if values.shape != (len(z),):
+            raise InputError(
+                f"fn must return one number a pair, shape ({len(z)},), got {values.shape}; it is called with whole "
+                "batches, so use np.where instead of if, or wrap a function of single outcomes in np.vectorize"
+            )
+        return values
+
+    @property
+    def bound(self) -> float:
+        if self.declared_bound is None and self._rows is not None:
+            self.declared_bound = self.rows_bound(self._rows)
+        return np.inf if self.declared_bound is None else self.declared_bound
+
+    def rows_bound(self, f: Any) -> float:
+        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
+
+    def tabulated(self, max_pairs: int) -> Dense:
+        """The same margin as a matrix, for files: a function itself is never written."""
+        if len(self.rows()) > max_pairs:
+            raise SizeError(
+                f"a margin given by a Python function is stored as its matrix, and {len(self.rows())} pairs are "
+                f"over the limit of {max_pairs}; express it as Classes, Signs, LowRank or RewardDifference"
+            )
+        return Dense(self.matrix())
+
+
+def FromPreference(P: Any, outcomes: Any = None) -> Margin:
+    """M = P − ½ for a pairwise-preference function, P(z, z') = 1 − P(z', z) in [0, 1].
+
+    P is a matrix over the pairs, or a function `P(z, w)` like that of `Pairwise`. Note the scale: P − ½ lies in
+    [−½, ½]; 2P − 1 and the logit are other margins with, in general, other solutions (app. BT).
+    """
+    if callable(P):
+
+        def margin_of(z: Any, w: Any) -> Array:
+            return _probabilities(P(z, w)) - 0.5
+
+        return Pairwise(margin_of, outcomes)
+    probabilities = _probabilities(P)
+    if probabilities.ndim == 4:
+        probabilities = probabilities.reshape(probabilities.shape[0] * probabilities.shape[1], -1)
+    if probabilities.ndim != 2 or probabilities.shape[0] != probabilities.shape[1]:
+        raise InputError(f"P must have shape (n, n) or (S, A, S, A), got {probabilities.shape}")
+    excess = np.abs(probabilities + probabilities.T - 1)
+    i, j = (int(k) for k in np.unravel_index(np.argmax(excess), excess.shape))
+    if excess[i, j] > SKEW_TOLERANCE:
+        raise InputError(
+            f"P is no pairwise-preference function: P[{i},{j}] + P[{j},{i}] = "
+            f"{probabilities[i, j] + probabilities[j, i]:.6g}, it must be 1"
+        )
+    return Dense(probabilities - 0.5)
+
+
+def _probabilities(values: Any) -> Array:
+    array = as_finite(values, "P")
+    if array.min() < 0 or array.max() > 1:
+        worst = array.min() if array.min() < 0 else array.max()
+        raise InputError(f"P has the entry {worst:.6g}; probabilities lie between 0 and 1")
+    return array

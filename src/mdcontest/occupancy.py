@@ -1,0 +1,55 @@
+"""Occupancy measures and decision rules (sec. infinite, lem:unichain)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mdcontest.chain import Chain
+from mdcontest.contest import Contest
+from mdcontest.errors import InputError, NotUnichainError
+
+Array = NDArray[np.float64]
+
+
+def occupancy(contest: Contest, rule: ArrayLike) -> Array:
+    """x^{π,μ}(s, a), the long-run share of time spent in (s, a) from the contest's start. Shape [S, A].
+
+    x(s, a) = ν(s) d(a|s) with ν the limiting average state frequencies. Periodic chains and transient states are
+    fine; under a rule with several recurrent classes each is weighted by its probability of being reached from μ.
+    """
+    d = contest.read_rule(rule)
+    return Chain(contest.dynamics, d).frequencies[:, None] * d
+
+
+def decision_rule(x: ArrayLike) -> Array:
+    """d(a|s) = x(s, a) / Σ_a' x(s, a'), uniform in states that x never visits (lem:unichain, part 4).
+
+    Shape [S, A] → [S, A].
+    """
+    mass = np.asarray(x, float)
+    if mass.ndim != 2 or mass.size == 0:
+        raise InputError(f"an occupancy has shape (S, A), got {mass.shape}; reshape a flat one first")
+    if not np.isfinite(mass).all() or mass.min() < -1e-9:
+        raise InputError(f"an occupancy is finite and nonnegative, this one has the entry {mass.min():.6g}")
+    mass = np.maximum(mass, 0.0)
+    per_state = mass.sum(axis=1, keepdims=True)
+    visited = per_state > 0
+    d = np.divide(mass, per_state, out=np.full_like(mass, 1 / mass.shape[1]), where=visited)
+    # Dividing numbers near the smallest float leaves rows that do not quite sum to one.
+    return d / d.sum(axis=1, keepdims=True)
+
+
+def flow_residual(contest: Contest, x: ArrayLike) -> Array:
+    """F x: what arrives in each state minus what is there, shape [S]; zero for occupancies (eq. flow)."""
+    mass = np.asarray(x, float).reshape(contest.num_states, contest.num_actions)
+    return contest.dynamics.flow(mass.reshape(-1)) - mass.sum(axis=1)
+
+
+def require_unichain(contest: Contest, chain: Chain) -> Chain:
+    """The chain, if it has a single recurrent class; else an error that names two of them."""
+    if not chain.is_unichain:
+        first, second = (tuple(int(s) for s in members) for members in chain.classes_of_states[:2])
+        named = f"{contest.describe_states(first)} and {contest.describe_states(second)}"
+        raise NotUnichainError(first, second, named)
+    return chain

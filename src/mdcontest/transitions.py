@@ -1,0 +1,185 @@
+"""P(s'|s, a): one row a pair, dense or sparse, with an optional restart.
+
+A restart returns to the start distribution μ. Written into a sparse matrix it would fill every row, so it is kept
+apart: P = P₀ + e μᵀ, where row (s, a) of P₀ sums to 1 − e(s, a). With e = ε this is `with_restart`; with e = 1 on the
+last layer it is the reset of a finite horizon. Dense matrices have the restart written in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mdcontest.errors import InputError
+
+Array = NDArray[np.float64]
+ROW_TOLERANCE = 1e-8
+"""Rows within this of one are renormalised; beyond it they are an error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """The transition probabilities of a contest."""
+
+    matrix: Any
+    """P₀, shape [n, S]: a float64 array or a scipy.sparse.csr_array."""
+    restart: Array | None
+    """e, shape [n]: the probability of returning to μ; None without restarts."""
+    start: Array
+    """μ, shape [S]."""
+
+    @property
+    def num_states(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def num_actions(self) -> int:
+        return int(self.matrix.shape[0]) // self.num_states
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(sp.issparse(self.matrix))
+
+    def expect(self, h: Array) -> Array:
+        """P h: the expected h one step after each pair, shape [n]."""
+        later = self.matrix @ h
+        return later if self.restart is None else later + self.restart * (self.start @ h)
+
+    def flow(self, x: Array) -> Array:
+        """Pᵀ x: the mass that arrives in each state, shape [S]."""
+        arrives = self.matrix.T @ x
+        return arrives if self.restart is None else arrives + self.start * (self.restart @ x)
+
+    def under(self, rule: Array) -> tuple[Any, Array | None]:
+        """P₀ and e of the chain of states under a rule, shapes [S, S] and [S]."""
+        states, actions = rule.shape
+        if self.is_sparse:
+            pairs = np.arange(states * actions)
+            mix = sp.csr_array((rule.reshape(-1), pairs, pairs[::actions].tolist() + [len(pairs)]))
+            chain: Any = mix @ self.matrix
+        else:
+            chain = np.matmul(rule[:, None, :], self.matrix.reshape(states, actions, states))[:, 0, :]
+        restart = None if self.restart is None else (rule * self.restart.reshape(states, actions)).sum(axis=1)
+        return chain, restart
+
+    def full(self) -> Any:
+        """P with the restart written in: [n, S], sparse if P₀ is (a restart then fills rows)."""
+        if self.restart is None:
+            return self.matrix
+        jumps = sp.csr_array(self.restart[:, None]) @ sp.csr_array(self.start[None, :])
+        return sp.csr_array(self.matrix + jumps)
+
+    def with_restart(self, eps: float) -> Transitions:
+        """(1 − ε) P + ε 1 μᵀ."""
+        if not self.is_sparse:
+            return Transitions((1 - eps) * self.matrix + eps * self.start[None, :], None, self.start)
+        before = 0.0 if self.restart is None else self.restart
+        e = np.broadcast_to(eps + (1 - eps) * before, (self.matrix.shape[0],)).copy()
+        return Transitions(sp.csr_array((1 - eps) * self.matrix), e, self.start)
+
+    def time_expanded(self, horizon: int) -> Transitions:
+        """The chain on (t, s), t = 0 … horizon − 1, that restarts from (0, s) ~ μ after the last layer."""
+        n, states = self.matrix.shape
+        start = np.concatenate([self.start, np.zeros((horizon - 1) * states)])
+        if horizon == 1:
+            empty = sp.csr_array((n, states))
+            return _written_in(Transitions(empty, np.ones(n), start), self.is_sparse)
+        one_layer = sp.csr_array(self.full())
+        ahead = sp.csr_array(sp.diags_array(np.ones(horizon - 1), offsets=1, shape=(horizon, horizon)))
+        e = np.repeat(np.arange(horizon) == horizon - 1, n).astype(float)
+        return _written_in(Transitions(sp.csr_array(sp.kron(ahead, one_layer)), e, start), self.is_sparse)
+
+
+def _written_in(transitions: Transitions, sparse: bool) -> Transitions:
+    """Sparse stays as it is; dense has the restart written into the matrix."""
+    if sparse:
+        return transitions
+    return Transitions(transitions.full().toarray(), None, transitions.start)
+
+
+def read_start(start: Any, num_states: int) -> Array:
+    """μ as a distribution over the states, or an error."""
+    mu = _numbers(start, "start")
+    if mu.shape != (num_states,):
+        raise InputError(f"start must have shape ({num_states},), one probability a state, got {mu.shape}")
+    return _normalised_rows(mu[None, :], lambda row: "start")[0]
+
+
+def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Transitions:
+    """Checked transitions from an array [S, A, S] or a sparse matrix [S·A, S]."""
+    if sp.issparse(transitions):
+        matrix = sp.csr_array(transitions, dtype=float, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        rows, states = cast(tuple[int, int], matrix.shape)
+        if states == 0 or rows == 0 or rows % states:
+            raise InputError(
+                f"sparse transitions must have shape (S*A, S), got {matrix.shape}: "
+                + ("no states or actions" if 0 in matrix.shape else f"{rows} rows are no multiple of {states} states")
+            )
+        actions = rows // states
+        _check_entries(matrix.data, lambda k: _pair(int(np.searchsorted(matrix.indptr, k, "right")) - 1, actions))
+    else:
+        array = _numbers(transitions, "transitions")
+        if array.ndim != 3 or array.shape[0] != array.shape[2]:
+            raise InputError(f"transitions must have shape (S, A, S) or be sparse (S*A, S), got {array.shape}")
+        states, actions, _ = array.shape
+        if states == 0 or actions == 0:
+            raise InputError(f"a contest needs at least one state and one action, got {states} and {actions}")
+        matrix = array.reshape(states * actions, states)
+        _check_entries(matrix.reshape(-1), lambda k: _pair(k // states, actions))
+    e = None if restart is None else _read_restart(restart, len(matrix.indptr) - 1 if sp.issparse(matrix) else len(matrix))
+    matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e)
+    return Transitions(matrix, e, read_start(start, states))
+
+
+def _read_restart(restart: Any, n: int) -> Array:
+    e = _numbers(restart, "restart")
+    if e.shape != (n,) or not ((e >= 0) & (e <= 1)).all():
+        raise InputError(f"restart must hold {n} probabilities, one a pair")
+    return e
+
+
+def _pair(index: int, actions: int) -> str:
+    return f"(s={index // actions}, a={index % actions})"
+
+
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be an array of numbers: {error}") from None
+
+
+def _check_entries(entries: Array, where: Any) -> None:
+    """No NaN, infinity or negative probability."""
+    bad = np.flatnonzero(~np.isfinite(entries) | (entries < 0))
+    if len(bad):
+        value = entries[bad[0]]
+        kind = "negative" if value < 0 and np.isfinite(value) else "not a finite number"
+        raise InputError(f"transitions of {where(int(bad[0]))} have the entry {value}, which is {kind}")
+
+
+def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None) -> Any:
+    """Rows divided by their sums (1 − e with a restart), or an error naming the row furthest from one."""
+    if not sp.issparse(matrix) and not (np.isfinite(matrix) & (matrix >= 0)).all():
+        row = int(np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[0, 0])
+        raise InputError(f"{name(row)} has a negative, NaN or infinite entry: {matrix[row].tolist()}")
+    mass = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    wanted = np.ones_like(mass) if restart is None else 1 - restart
+    off = np.abs(mass - wanted)
+    worst = int(np.argmax(off))
+    if off[worst] > ROW_TOLERANCE:
+        raise InputError(
+            f"{name(worst)} sums to {mass[worst]:.10g}, it must sum to {wanted[worst]:g} "
+            f"(within {ROW_TOLERANCE:g}); divide it by its sum if you mean proportions"
+        )
+    scale = np.divide(wanted, mass, out=np.ones_like(mass), where=mass > 0)
+    if sp.issparse(matrix):
+        matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+        return matrix
+    return matrix * scale[:, None]

@@ -1,0 +1,117 @@
+"""Does every policy have one recurrent class? NP-hard to decide, so: cheap proofs first, then a bounded search.
+
+Not unichain means two disjoint closed sets (graph.py). In turn:
+1. Two maximal end components are two disjoint closed sets: no.
+2. A state t that no policy can avoid lies in every recurrent class: yes. To find one, test a candidate; if some policy
+   avoids it, that policy's recurrent class R rules out all candidates outside R, and if R is disjoint from a class found
+   before, the answer is no.
+3. Search: every state is missing from one of two disjoint closed sets A, B. Take the largest sets still allowed; where
+   they overlap, branch on which of the two loses a common state; stop after SEARCH_NODES nodes: unknown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdcontest.chain import Chain
+from mdcontest.graph import ClosedSet, ContestGraph, Mask
+from mdcontest.transitions import Transitions
+from mdcontest.witnesses import DisjointClasses, ExhaustiveSearch, UnavoidableState, Verdict
+
+SEARCH_NODES = 4096
+"""Nodes the exact search may visit."""
+MAX_HUBS = 8
+"""States that no policy can avoid, tried for the best bound on τ."""
+MAX_HUB_STATES = 20_000
+"""Contests with more states are not searched for several of them."""
+
+
+def unichain_verdict(graph: ContestGraph) -> Verdict:
+    """yes with a state no policy avoids or after an exhaustive search, no with two closed sets, or unknown."""
+    components = graph.maximal_end_components()
+    if len(components) > 1:
+        return Verdict("no", DisjointClasses(*(_class_inside(graph, states) for states in components[:2])))
+    return _by_candidates(graph, components[0]) or _by_search(graph)
+
+
+def _class_inside(graph: ContestGraph, states: np.ndarray) -> ClosedSet:
+    allowed = np.zeros(graph.num_nodes, bool)
+    allowed[states] = True
+    inside, _, stays = graph.greatest_closed(allowed)
+    return graph.recurrent_class(graph.policy_inside(inside, stays))
+
+
+def _by_candidates(graph: ContestGraph, component: np.ndarray) -> Verdict | None:
+    """Step 2. A state that no policy can avoid lies in every end component, hence in the maximal one."""
+    candidates = np.zeros(graph.num_nodes, bool)
+    candidates[component[component < graph.num_states]] = True
+    popular = np.diff(graph.predecessors.indptr)
+    classes: list[ClosedSet] = []
+    while candidates.any():
+        t = int(np.argmax(np.where(candidates, popular, -1)))
+        everything_else = np.ones(graph.num_nodes, bool)
+        everything_else[t] = False
+        inside, rank, stays = graph.greatest_closed(everything_else)
+        if not inside.any():
+            return Verdict("yes", _witness(graph, t, rank))
+        found = graph.recurrent_class(graph.policy_inside(inside, stays))
+        for earlier in classes:
+            if not set(earlier.states) & set(found.states):
+                return Verdict("no", DisjointClasses(earlier, found))
+        classes.append(found)
+        keep = np.zeros(graph.num_nodes, bool)
+        keep[list(found.states)] = True
+        candidates &= keep
+    return None
+
+
+def _witness(graph: ContestGraph, t: int, rank: np.ndarray) -> UnavoidableState:
+    # ⊥ takes no time, so ranks stay strictly decreasing along its successors once it is left out.
+    return UnavoidableState(t, tuple(int(r) for r in rank[: graph.num_states]))
+
+
+def _by_search(graph: ContestGraph) -> Verdict:
+    """Step 3, depth first."""
+    nobody = np.ones(graph.num_nodes, bool)
+    todo: list[tuple[Mask, Mask]] = [(nobody, nobody)]
+    visited = 0
+    while todo:
+        if visited == SEARCH_NODES:
+            return Verdict("unknown")
+        visited += 1
+        for_a, for_b = todo.pop()
+        in_a, _, stays_a = graph.greatest_closed(for_a)
+        in_b, _, stays_b = graph.greatest_closed(for_b)
+        if not in_a.any() or not in_b.any():
+            continue
+        common = np.flatnonzero(in_a & in_b)
+        if not len(common):
+            parts = [(in_a, stays_a), (in_b, stays_b)]
+            return Verdict("no", DisjointClasses(*(graph.recurrent_class(graph.policy_inside(*part)) for part in parts)))
+        state = common[np.argmax(np.diff(graph.predecessors.indptr)[common])]
+        without = (_without(in_a, state), in_b), (in_a, _without(in_b, state))
+        todo.extend(without[:1] if visited == 1 else without)  # at the root A and B may be swapped
+    return Verdict("yes", ExhaustiveSearch(visited, "nodes"))
+
+
+def _without(mask: Mask, state: int) -> Mask:
+    smaller = mask.copy()
+    smaller[state] = False
+    return smaller
+
+
+def unavoidable_states(transitions: Transitions, graph: ContestGraph) -> list[int]:
+    """Some states that no policy can avoid, those most visited by the uniform policy first."""
+    if transitions.num_states > MAX_HUB_STATES:
+        return []
+    uniform = np.full((transitions.num_states, transitions.num_actions), 1 / transitions.num_actions)
+    visits = Chain(transitions, uniform).frequencies
+    hubs: list[int] = []
+    for t in np.argsort(-visits, kind="stable")[: 4 * MAX_HUBS]:
+        everything_else = np.ones(graph.num_nodes, bool)
+        everything_else[t] = False
+        if not graph.greatest_closed(everything_else)[0].any():
+            hubs.append(int(t))
+        if len(hubs) == MAX_HUBS:
+            break
+    return hubs

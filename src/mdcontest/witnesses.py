@@ -1,0 +1,191 @@
+"""Verdicts with witnesses: what proves a yes or a no, in plain numbers, each able to check itself.
+
+`witness.holds(contest)` goes back to the contest's probabilities and uses none of the code that found the witness.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mdcontest.contest import Contest
+from mdcontest.errors import preview
+from mdcontest.graph import ClosedSet
+from mdcontest.transitions import Transitions
+
+
+class Witness(Protocol):
+    """Something that proves a verdict."""
+
+    def holds(self, contest: Contest) -> bool: ...
+
+
+class Verdict(str):
+    """"yes", "no" or "unknown", with the witness that proves it (None for unknown)."""
+
+    witness: Any
+
+    def __new__(cls, answer: str, witness: Witness | None = None) -> Self:
+        verdict = super().__new__(cls, answer)
+        verdict.witness = witness
+        return verdict
+
+    def __getnewargs__(self) -> tuple[str, Any]:
+        return str(self), self.witness
+
+
+@dataclass(frozen=True)
+class DisjointClasses:
+    """Not unichain: two disjoint sets of states, and for each state an action that never leaves its set."""
+
+    first: ClosedSet
+    second: ClosedSet
+
+    def holds(self, contest: Contest) -> bool:
+        apart = not set(self.first.states) & set(self.second.states)
+        return apart and all(_is_closed(contest, part) for part in (self.first, self.second))
+
+    def __str__(self) -> str:
+        one, two = (preview([str(s) for s in part.states]) for part in (self.first, self.second))
+        return f"a policy can stay in {one} for ever, or in {two}"
+
+
+@dataclass(frozen=True)
+class UnavoidableState:
+    """Unichain: every policy reaches `state` from everywhere.
+
+    `rank` proves it: it is 0 at the state only, and every action elsewhere has a successor of smaller rank.
+    """
+
+    state: int
+    rank: tuple[int, ...]
+
+    def holds(self, contest: Contest) -> bool:
+        rank = np.asarray(self.rank)
+        if len(rank) != contest.num_states or rank[self.state] != 0 or (np.delete(rank, self.state) <= 0).any():
+            return False
+        P = sp.csr_array(contest.transitions)  if sp.issparse(contest.transitions) else sp.csr_array(
+            contest.transitions.reshape(contest.num_pairs, -1)
+        )
+        for pair in range(contest.num_pairs):
+            s = pair // contest.num_actions
+            row = slice(P.indptr[pair], P.indptr[pair + 1])
+            nearest = rank[P.indices[row][P.data[row] > 0]].min()
+            if s != self.state and nearest >= rank[s]:
+                return False
+        return True
+
+    def __str__(self) -> str:
+        return f"no policy can avoid state {self.state} (reached within {max(self.rank)} steps with positive probability)"
+
+
+@dataclass(frozen=True)
+class Minorisation:
+    """Unichain and aperiodic: every row of P is at least ε·measure, a common part all pairs share."""
+
+    epsilon: float
+    measure: tuple[float, ...]
+
+    def holds(self, contest: Contest) -> bool:
+        common = self.epsilon * np.asarray(self.measure)
+        P = contest.transitions
+        P = P.toarray() if sp.issparse(P) else P.reshape(contest.num_pairs, -1)
+        return self.epsilon > 0 and math.isclose(sum(self.measure), 1, rel_tol=1e-9) and bool((P >= common - 1e-12).all())
+
+    def __str__(self) -> str:
+        return f"all pairs share a part of mass {self.epsilon:.6g} of their next-state distributions"
+
+
+@dataclass(frozen=True)
+class ExhaustiveSearch:
+    """Yes by trying everything: `checked` cases, none of which was a counterexample."""
+
+    checked: int
+    what: str
+
+    def holds(self, contest: Contest) -> bool:
+        """Nothing smaller than the search itself proves this; run `check_conditions` again to repeat it."""
+        return self.checked > 0
+
+    def __str__(self) -> str:
+        return f"searched exhaustively, {self.checked} {self.what}"
+
+
+@dataclass(frozen=True)
+class PeriodicClass:
+    """Not aperiodic: under these actions the states recur with this period; phase[i] is the phase of states[i]."""
+
+    closed: ClosedSet
+    period: int
+    phase: tuple[int, ...]
+
+    def holds(self, contest: Contest) -> bool:
+        phase = dict(zip(self.closed.states, self.phase, strict=True))
+        return self.period > 1 and _is_closed(contest, self.closed) and all(
+            phase[later] == (phase[s] + 1) % self.period
+            for s, a in zip(self.closed.states, self.closed.actions, strict=True)
+            for later in _successors(contest, s, a)
+        )
+
+    def __str__(self) -> str:
+        states = preview([str(s) for s in self.closed.states])
+        return f"a policy goes round {states} with period {self.period}"
+
+
+@dataclass(frozen=True)
+class MeetingPoint:
+    """Aperiodic: after exactly `steps` steps every policy is in `state` with positive probability, from everywhere."""
+
+    state: int
+    steps: int
+
+    def holds(self, contest: Contest) -> bool:
+        here = np.zeros(contest.num_states, bool)
+        here[self.state] = True
+        for _ in range(self.steps):
+            here = np.array([
+                all(any(here[t] for t in _successors(contest, s, a)) for a in range(contest.num_actions))
+                for s in range(contest.num_states)
+            ])
+        return bool(here.all())
+
+    def __str__(self) -> str:
+        return f"after {self.steps} steps every policy can be in state {self.state}, wherever it began"
+
+
+def _successors(contest: Contest, state: int, action: int) -> list[int]:
+    pair = state * contest.num_actions + action
+    row = contest.dynamics.matrix[[pair]]
+    row = (row.toarray() if sp.issparse(row) else row)[0]
+    if contest.dynamics.restart is not None:
+        row = row + contest.dynamics.restart[pair] * contest.start
+    return [int(s) for s in np.flatnonzero(row > 0)]
+
+
+def _is_closed(contest: Contest, part: ClosedSet) -> bool:
+    inside = set(part.states)
+    return bool(inside) and all(
+        set(_successors(contest, s, a)) <= inside for s, a in zip(part.states, part.actions, strict=True)
+    )
+
+
+def overlap_of_rows(transitions: Transitions) -> tuple[float, NDArray[np.float64]]:
+    """ε = Σ_s' min_sa P(s'|s, a) and the common part divided by ε; a lower bound of it with a sparse restart."""
+    P = transitions.matrix
+    if transitions.is_sparse:
+        columns = sp.csc_array(P)
+        full = np.flatnonzero(np.diff(columns.indptr) == columns.shape[0])
+        least = np.zeros(columns.shape[1])
+        for s in full:
+            least[s] = columns.data[columns.indptr[s] : columns.indptr[s + 1]].min()
+    else:
+        least = P.min(axis=0)
+    if transitions.restart is not None:
+        least = least + transitions.restart.min() * transitions.start
+    epsilon = float(least.sum())
+    return epsilon, least / epsilon if epsilon > 0 else least
