@@ -96,9 +96,11 @@ class Chain:
         members = self.recurrent_classes[0]
         if self.has_restart and members[-1] == self.num_states:
             return self.num_states
-        inner = self.matrix[np.ix_(members, members)] if not sp.issparse(self.matrix) else self.matrix[members][:, members]
+        inner = (
+            self.matrix[np.ix_(members, members)] if not sp.issparse(self.matrix) else self.matrix[members][:, members]
+        )
         mass = np.full(len(members), 1 / len(members))
-        for _ in range(min(50, len(members))):
+        for _ in range(min(10, len(members))):
             mass = 0.5 * mass + 0.5 * (inner.T @ mass)
         return int(members[np.argmax(mass)])
 

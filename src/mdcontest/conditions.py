@@ -32,11 +32,13 @@ class Conditions:
 
     def __str__(self) -> str:
         no_proof = "no proof either way was found"
-        return "\n".join([
-            f"unichain:  {self.unichain}, {self.unichain.witness or no_proof}",
-            f"aperiodic: {self.aperiodic}, {self.aperiodic.witness or no_proof}",
-            f"tau:       at most {self.tau:.6g}, {self.tau_from}",
-        ])
+        return "\n".join(
+            [
+                f"unichain:  {self.unichain}, {self.unichain.witness or no_proof}",
+                f"aperiodic: {self.aperiodic}, {self.aperiodic.witness or no_proof}",
+                f"tau:       at most {self.tau:.6g}, {self.tau_from}",
+            ]
+        )
 
 
 _known: WeakKeyDictionary[Contest, Conditions] = WeakKeyDictionary()

@@ -5,7 +5,7 @@ Indices once and for all: rule[s, a], x[s, a], transitions[s, a, s'], flat pair 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mdcontest.errors import FileFormatError, InputError, preview
-from mdcontest.files import read_record, write_record
+from mdcontest.files import read_record, to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_from_record, margin_to_record
 from mdcontest.transitions import Transitions, read_transitions
 
@@ -53,17 +53,19 @@ class Contest:
         name: str,
         state_names: Sequence[str] | None,
         action_names: Sequence[str] | None,
-        to_original: Callable[[Array], Array] | None = None,
+        horizon: int | None = None,
     ) -> Contest:
         self.dynamics = transitions
         self.num_states, self.num_actions = transitions.num_states, transitions.num_actions
         self.num_pairs = self.num_states * self.num_actions
         self.start = transitions.start
         self.margin = self._read_margin(margin).bind(self.num_states, self.num_actions)
+        if horizon is not None and (horizon < 1 or self.num_states % horizon):
+            raise InputError(f"{self.num_states} states cannot be {horizon} layers of equal size")
         self.name = name
         self.state_names = _names(state_names, self.num_states, "state")
         self.action_names = _names(action_names, self.num_actions, "action")
-        self._to_original = to_original
+        self.horizon = horizon
         return self
 
     def _read_margin(self, margin: Margin | ArrayLike) -> Margin:
@@ -96,7 +98,9 @@ class Contest:
         bad = ~(np.isfinite(d).all(axis=1) & (d >= 0).all(axis=1) & (np.abs(d.sum(axis=1) - 1) <= 1e-8))
         if bad.any():
             s = int(np.flatnonzero(bad)[0])
-            raise InputError(f"the rule in state {self.state_names[s]} is {d[s].tolist()}, no distribution over actions")
+            raise InputError(
+                f"the rule in state {self.state_names[s]} is {d[s].tolist()}, no distribution over actions"
+            )
         return d / d.sum(axis=1, keepdims=True)
 
     def describe_states(self, states: Sequence[int]) -> str:
@@ -139,7 +143,6 @@ class Contest:
         """
         if not (isinstance(horizon, int | np.integer) and horizon >= 1):
             raise InputError(f"the horizon must be a whole number of steps, at least 1, got {horizon}")
-        shape = (int(horizon), self.num_states, self.num_actions)
         states = [f"{name} at {t}" for t in range(horizon) for name in self.state_names]
         return Contest.__new__(Contest)._set(
             self.dynamics.time_expanded(int(horizon)),
@@ -147,7 +150,7 @@ class Contest:
             f"{self.name}, horizon {horizon}",
             states,
             self.action_names,
-            lambda rule: rule.reshape(shape),
+            int(horizon),
         )
 
     def original_policy(self, rule: ArrayLike) -> Array:
@@ -157,32 +160,43 @@ class Contest:
         [horizon, S, A] for `finite_horizon`, and the rule itself for a contest that was not made from another.
         """
         d = self.read_rule(rule)
-        return d if self._to_original is None else self._to_original(d)
+        return d if self.horizon is None else d.reshape(self.horizon, -1, self.num_actions)
 
     def _like(self, transitions: Transitions, margin: Margin, name: str) -> Contest:
         made = Contest.__new__(Contest)
-        return made._set(transitions, margin, name, self.state_names, self.action_names, self._to_original)
+        return made._set(transitions, margin, name, self.state_names, self.action_names, self.horizon)
 
     # --- files ----------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the contest to a .json file (for people) or a .npz file (for size)."""
+        write_record(path, FORMAT, self.to_record())
+
+    def to_json(self) -> str:
+        """The contest as the text of a .json file."""
+        return to_json(FORMAT, self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values and arrays, the form in which files hold a contest."""
         P = self.dynamics.matrix
-        transitions: dict[str, Any] = {"data": P.data, "indices": P.indices, "indptr": P.indptr} if sp.issparse(P) else {
-            "dense": P.reshape(self.num_states, self.num_actions, self.num_states)
-        }
+        transitions: dict[str, Any] = (
+            {"data": P.data, "indices": P.indices, "indptr": P.indptr}
+            if sp.issparse(P)
+            else {"dense": P.reshape(self.num_states, self.num_actions, self.num_states)}
+        )
         if self.dynamics.restart is not None:
             transitions["restart"] = self.dynamics.restart
-        write_record(path, FORMAT, {
+        return {
             "name": self.name,
             "states": self.num_states,
             "actions": self.num_actions,
             "state_names": self.state_names,
             "action_names": self.action_names,
+            "horizon": self.horizon,
             "start": self.start,
             "transitions": transitions,
             "margin": margin_to_record(self.margin),
-        })
+        }
 
 
 def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Contest:
@@ -198,7 +212,7 @@ def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Cont
         states, actions = int(record["states"]), int(record["actions"])
         transitions = _read_stored_transitions(record["transitions"], states, actions)
         restart = record["transitions"].get("restart")
-        names = {key: record.get(key) for key in ("state_names", "action_names")}
+        names = {key: record.get(key) for key in ("state_names", "action_names", "horizon")}
         contest = Contest.__new__(Contest)._set(
             read_transitions(transitions, record["start"], restart),
             margin_from_record(record["margin"]),
@@ -213,7 +227,8 @@ def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Cont
         raise type(error)(f"{path}: {error}") from None
     if (contest.num_states, contest.num_actions) != (states, actions):
         raise FileFormatError(
-            f"{path}: declares {states} states and {actions} actions, holds {contest.num_states} and {contest.num_actions}"
+            f"{path}: declares {states} states and {actions} actions, "
+            f"holds {contest.num_states} and {contest.num_actions}"
         )
     return contest
 

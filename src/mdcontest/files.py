@@ -80,9 +80,24 @@ def _sync_folder(folder: Path) -> None:
 
 
 def to_json(format: str, record: dict[str, Any]) -> str:
-    """The record as JSON text; numbers keep all their digits."""
-    document = {"format": format, "version": VERSION} | record
-    return json.dumps(document, default=_plain, allow_nan=False, separators=(",", ": ")) + "\n"
+    """The record as JSON text a person can read: one field or row a line, numbers with all their digits."""
+    return _layout({"format": format, "version": VERSION} | record, "") + "\n"
+
+
+def _layout(value: Any, indent: str) -> str:
+    """JSON with lists of plain values on one line and everything that contains more on lines of its own."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        fields = (f"{deeper}{json.dumps(key)}: {_layout(inner, deeper)}" for key, inner in value.items())
+        return "{\n" + ",\n".join(fields) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(inner, list | dict) for inner in value):
+        return "[\n" + ",\n".join(deeper + _layout(inner, deeper) for inner in value) + f"\n{indent}]"
+    try:
+        return json.dumps(value, default=_plain, allow_nan=False)
+    except ValueError:
+        raise InputError("a number that is not finite cannot be written to a file") from None
 
 
 def write_record(path: str | PathLike[str], format: str, record: dict[str, Any]) -> None:
@@ -197,9 +212,9 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any
     """One array, after checking that the shape its header declares is the size the member has."""
     with archive.open(info) as member:
         try:
-            version = np.lib.format.read_magic(member)  # type: ignore[arg-type]
+            version = np.lib.format.read_magic(member)
             reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-            shape, fortran, dtype = reader(member)  # type: ignore[arg-type]
+            shape, fortran, dtype = reader(member)
         except (ValueError, KeyError, TypeError) as error:
             raise FileFormatError(f"the array {info.filename} has no valid header: {error}") from None
         if dtype.kind not in ARRAY_KINDS:

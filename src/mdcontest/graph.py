@@ -93,9 +93,7 @@ class ContestGraph:
     def as_closed_set(self, states: Ints, pairs: Ints) -> ClosedSet:
         """Plain numbers, without ⊥."""
         real = states < self.num_states
-        return ClosedSet(
-            tuple(int(s) for s in states[real]), tuple(int(p) % self.num_actions for p in pairs[real])
-        )
+        return ClosedSet(tuple(int(s) for s in states[real]), tuple(int(p) % self.num_actions for p in pairs[real]))
 
     def maximal_end_components(self) -> list[Ints]:
         """The maximal end components, as sorted arrays of states."""

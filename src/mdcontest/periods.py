@@ -1,14 +1,15 @@
 """Is every recurrent class of every policy aperiodic?
 
 Yes, if all policies can meet in one state after the same number of steps; no, with a policy that goes round in phases.
-Tried in turn: meeting points, cycles of sure transitions, the policies themselves (all of them where they are few enough,
-counting actions with the same successors once).
+Tried in turn: meeting points, cycles of sure transitions, the policies themselves (all of them where they are few
+enough, counting actions with the same successors once).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +34,7 @@ def aperiodic_verdict(graph: ContestGraph, hubs: list[int]) -> Verdict:
     choices = _distinct_choices(graph)
     number = math.prod(len(pairs) for pairs in choices)
     if number <= MAX_POLICIES:
-        policies = itertools.product(*choices)
+        policies: Iterable[tuple[int, ...]] = itertools.product(*choices)
     else:
         rng = np.random.default_rng(0)
         policies = (tuple(int(rng.choice(pairs)) for pairs in choices) for _ in range(SAMPLED_POLICIES))

@@ -59,7 +59,7 @@ class Transitions:
         states, actions = rule.shape
         if self.is_sparse:
             pairs = np.arange(states * actions)
-            mix = sp.csr_array((rule.reshape(-1), pairs, pairs[::actions].tolist() + [len(pairs)]))
+            mix = sp.csr_array((rule.reshape(-1), pairs, np.append(pairs[::actions], len(pairs))))
             chain: Any = mix @ self.matrix
         else:
             chain = np.matmul(rule[:, None, :], self.matrix.reshape(states, actions, states))[:, 0, :]
@@ -132,7 +132,11 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
             raise InputError(f"a contest needs at least one state and one action, got {states} and {actions}")
         matrix = array.reshape(states * actions, states)
         _check_entries(matrix.reshape(-1), lambda k: _pair(k // states, actions))
-    e = None if restart is None else _read_restart(restart, len(matrix.indptr) - 1 if sp.issparse(matrix) else len(matrix))
+    e = (
+        None
+        if restart is None
+        else _read_restart(restart, len(matrix.indptr) - 1 if sp.issparse(matrix) else len(matrix))
+    )
     matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e)
     return Transitions(matrix, e, read_start(start, states))
 

@@ -3,8 +3,8 @@
 Not unichain means two disjoint closed sets (graph.py). In turn:
 1. Two maximal end components are two disjoint closed sets: no.
 2. A state t that no policy can avoid lies in every recurrent class: yes. To find one, test a candidate; if some policy
-   avoids it, that policy's recurrent class R rules out all candidates outside R, and if R is disjoint from a class found
-   before, the answer is no.
+   avoids it, that policy's recurrent class R rules out all candidates outside R, and if R is disjoint from a class
+   found before, the answer is no.
 3. Search: every state is missing from one of two disjoint closed sets A, B. Take the largest sets still allowed; where
    they overlap, branch on which of the two loses a common state; stop after SEARCH_NODES nodes: unknown.
 """
@@ -87,7 +87,9 @@ def _by_search(graph: ContestGraph) -> Verdict:
         common = np.flatnonzero(in_a & in_b)
         if not len(common):
             parts = [(in_a, stays_a), (in_b, stays_b)]
-            return Verdict("no", DisjointClasses(*(graph.recurrent_class(graph.policy_inside(*part)) for part in parts)))
+            return Verdict(
+                "no", DisjointClasses(*(graph.recurrent_class(graph.policy_inside(*part)) for part in parts))
+            )
         state = common[np.argmax(np.diff(graph.predecessors.indptr)[common])]
         without = (_without(in_a, state), in_b), (in_a, _without(in_b, state))
         todo.extend(without[:1] if visited == 1 else without)  # at the root A and B may be swapped

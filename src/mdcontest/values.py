@@ -90,22 +90,21 @@ def optimal_average_reward(
     r = np.asarray(reward, float).reshape(contest.num_states, contest.num_actions)
     states = np.arange(contest.num_states)
     actions = np.argmax(r, axis=1) if actions is None else actions.copy()
-    best: BestResponse | None = None
+    excess, proof = np.inf, np.zeros(contest.num_states)
     for _ in range(MAX_POLICY_ITERATIONS):
         chain = require_unichain(contest, Chain(contest.dynamics, one_hot(actions, contest.num_actions)))
         gain, h = chain.poisson(r[states, actions])
         q = state_action_values(contest, r, h)
-        excess = float((q - h[:, None]).max())
-        if best is None or excess < best.excess:
-            best = BestResponse(actions.copy(), gain, h, excess)
+        # Any h gives an upper bound, and an earlier one may be tighter by a rounding error.
+        if (bound := float((q - h[:, None]).max())) < excess:
+            excess, proof = bound, h
         # Only improvements beyond rounding count; among equals the action stays, or the iteration could cycle.
         rounding = 1e-13 * (1 + np.abs(r).max() + np.abs(h).max())
         better = q.max(axis=1) > q[states, actions] + rounding
         if not better.any():
             break
         actions = np.where(better, np.argmax(q, axis=1), actions)
-    assert best is not None
-    return best
+    return BestResponse(actions, gain, proof, excess)
 
 
 def best_response(contest: Contest, rule: ArrayLike) -> Array:

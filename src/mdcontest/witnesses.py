@@ -26,7 +26,7 @@ class Witness(Protocol):
 
 
 class Verdict(str):
-    """"yes", "no" or "unknown", with the witness that proves it (None for unknown)."""
+    """ "yes", "no" or "unknown", with the witness that proves it (None for unknown)."""
 
     witness: Any
 
@@ -34,9 +34,6 @@ class Verdict(str):
         verdict = super().__new__(cls, answer)
         verdict.witness = witness
         return verdict
-
-    def __getnewargs__(self) -> tuple[str, Any]:
-        return str(self), self.witness
 
 
 @dataclass(frozen=True)
@@ -69,8 +66,10 @@ class UnavoidableState:
         rank = np.asarray(self.rank)
         if len(rank) != contest.num_states or rank[self.state] != 0 or (np.delete(rank, self.state) <= 0).any():
             return False
-        P = sp.csr_array(contest.transitions)  if sp.issparse(contest.transitions) else sp.csr_array(
-            contest.transitions.reshape(contest.num_pairs, -1)
+        P = (
+            sp.csr_array(contest.transitions)
+            if sp.issparse(contest.transitions)
+            else sp.csr_array(contest.transitions.reshape(contest.num_pairs, -1))
         )
         for pair in range(contest.num_pairs):
             s = pair // contest.num_actions
@@ -81,7 +80,9 @@ class UnavoidableState:
         return True
 
     def __str__(self) -> str:
-        return f"no policy can avoid state {self.state} (reached within {max(self.rank)} steps with positive probability)"
+        return (
+            f"no policy can avoid state {self.state} (reached within {max(self.rank)} steps with positive probability)"
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ class Minorisation:
         common = self.epsilon * np.asarray(self.measure)
         P = contest.transitions
         P = P.toarray() if sp.issparse(P) else P.reshape(contest.num_pairs, -1)
-        return self.epsilon > 0 and math.isclose(sum(self.measure), 1, rel_tol=1e-9) and bool((P >= common - 1e-12).all())
+        is_measure = self.epsilon > 0 and math.isclose(sum(self.measure), 1, rel_tol=1e-9)
+        return is_measure and bool((P - common >= -1e-12).all())
 
     def __str__(self) -> str:
         return f"all pairs share a part of mass {self.epsilon:.6g} of their next-state distributions"
@@ -126,10 +128,14 @@ class PeriodicClass:
 
     def holds(self, contest: Contest) -> bool:
         phase = dict(zip(self.closed.states, self.phase, strict=True))
-        return self.period > 1 and _is_closed(contest, self.closed) and all(
-            phase[later] == (phase[s] + 1) % self.period
-            for s, a in zip(self.closed.states, self.closed.actions, strict=True)
-            for later in _successors(contest, s, a)
+        return (
+            self.period > 1
+            and _is_closed(contest, self.closed)
+            and all(
+                phase[later] == (phase[s] + 1) % self.period
+                for s, a in zip(self.closed.states, self.closed.actions, strict=True)
+                for later in _successors(contest, s, a)
+            )
         )
 
     def __str__(self) -> str:
@@ -148,10 +154,12 @@ class MeetingPoint:
         here = np.zeros(contest.num_states, bool)
         here[self.state] = True
         for _ in range(self.steps):
-            here = np.array([
-                all(any(here[t] for t in _successors(contest, s, a)) for a in range(contest.num_actions))
-                for s in range(contest.num_states)
-            ])
+            here = np.array(
+                [
+                    all(any(here[t] for t in _successors(contest, s, a)) for a in range(contest.num_actions))
+                    for s in range(contest.num_states)
+                ]
+            )
         return bool(here.all())
 
     def __str__(self) -> str:

@@ -120,7 +120,8 @@ class Margin(ABC):
         return held
 
     def _fit_rows(self, n: int) -> None:
-        """A chance to reshape rows once the number of pairs is known; nothing to do for most margins."""
+        """Reshape rows, where their meaning depends on the number of pairs. Most margins need nothing."""
+        return
 
     def tiled(self, times: int) -> Margin:
         """The margin over `times` copies of the pairs, one after the other (time-expanded contests)."""

@@ -115,9 +115,7 @@ class Pairwise(SymmetricBlocks):
 
     kind = "pairwise"
 
-    def __init__(
-        self, fn: Callable[[Any, Any], Any], outcomes: Any = None, *, bound: float | None = None
-    ) -> None:
+    def __init__(self, fn: Callable[[Any, Any], Any], outcomes: Any = None, *, bound: float | None = None) -> None:
         if not callable(fn):
             raise InputError(f"fn must be a function of two batches of outcomes, got {type(fn).__name__}")
         self.fn, self.declared_bound = fn, bound

@@ -10,8 +10,7 @@ from mdcontest.margins.pairwise import BestTwoOfThree, Dense, Pairwise
 from mdcontest.margins.structured import Aggregated, Classes, LowRank, RewardDifference, Signs
 
 KINDS: dict[str, type[Margin]] = {
-    margin.kind: margin
-    for margin in (Dense, LowRank, RewardDifference, Classes, Signs, BestTwoOfThree, Aggregated)
+    margin.kind: margin for margin in (Dense, LowRank, RewardDifference, Classes, Signs, BestTwoOfThree, Aggregated)
 }
 MAX_TABULATED_PAIRS = 5000
 """A Python function of two outcomes is stored as its matrix up to this many pairs (200 MB)."""

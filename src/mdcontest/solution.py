@@ -1,0 +1,145 @@
+"""Solution: a decision rule, the certificate that proves its gap, and how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.errors import FileFormatError
+from mdcontest.files import read_record, write_record
+
+Array = NDArray[np.float64]
+FORMAT = "mdcontest/solution"
+
+
+class Status(StrEnum):
+    """How a solve ended. Compares equal to its text; `advice` says what to do about it."""
+
+    SOLVED = "solved"
+    ITERATION_LIMIT = "iteration_limit"
+    INACCURATE = "inaccurate"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def advice(self) -> str:
+        return {
+            Status.SOLVED: "The certified gap is within the tolerance.",
+            Status.ITERATION_LIMIT: "The iteration limit came first: raise iterations or tol, or use LinearProgram.",
+            Status.INACCURATE: "The method ended above the tolerance: rounding stands in the way; raise tol.",
+            Status.INTERRUPTED: "Stopped by the user; this is the best solution so far, with its own certificate.",
+        }[self]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What proves a gap: with c = M x, no policy does better than −κ against x, because
+
+        c + P h − h ≤ −κ   on every pair, and   x' · (P h − h) = 0   for every occupancy x'.
+
+    This is the dual solution of thm:lp, with h signed like a value function.
+    """
+
+    x: Array
+    """Occupancy of the rule, shape [S, A]."""
+    h: Array
+    """One number a state, shape [S]."""
+    kappa: float
+    """−κ bounds the gap from above; κ = 0 at a solution."""
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Optimality gaps of the policy that would have been returned after so many iterations."""
+
+    iterations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    gaps: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __len__(self) -> int:
+        return len(self.iterations)
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return iter(zip(self.iterations.tolist(), self.gaps.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The answer of `solve`."""
+
+    rule: Array
+    """d(a|s), shape [S, A]."""
+    occupancy: Array
+    """x^π(s, a) of that rule, shape [S, A]."""
+    gap: float
+    """Certified upper bound on the optimality gap, in the units of the margin."""
+    certificate: Certificate
+    """What proves the gap; `mdcontest.verify` checks it."""
+    status: Status
+    """How the solve ended."""
+    solver: str
+    """The method."""
+    why: str
+    """Why this method, and with which settings that it chose itself."""
+    tol: float
+    """The tolerance asked for, relative to margin.bound."""
+    history: History = field(default_factory=History)
+    """Gaps along the way, for iterative methods."""
+    info: dict[str, Any] = field(default_factory=dict)
+    """Numbers of the method: sizes, iterations, learning rate."""
+
+    def __repr__(self) -> str:
+        return f"Solution({self.solver}, {self.status}, gap {self.gap:.3g})"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to a .json or .npz file."""
+        write_record(path, FORMAT, self.to_record())
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values and arrays, the form in which files hold a solution."""
+        return {
+            "solver": self.solver,
+            "why": self.why,
+            "status": self.status.value,
+            "gap": self.gap,
+            "tol": self.tol,
+            "rule": self.rule,
+            "occupancy": self.occupancy,
+            "certificate": {"x": self.certificate.x, "h": self.certificate.h, "kappa": self.certificate.kappa},
+            "history": {"iterations": self.history.iterations, "gaps": self.history.gaps},
+            "info": self.info,
+        }
+
+
+def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Solution:
+    """Read a solution. What it claims is not checked here: `mdcontest.verify` does that."""
+    record = read_record(path, FORMAT, max_bytes=max_bytes)
+    try:
+        proof, history = record["certificate"], record["history"]
+        return Solution(
+            rule=_numbers(record["rule"], 2),
+            occupancy=_numbers(record["occupancy"], 2),
+            gap=float(record["gap"]),
+            certificate=Certificate(_numbers(proof["x"], 2), _numbers(proof["h"], 1), float(proof["kappa"])),
+            status=Status(record["status"]),
+            solver=str(record["solver"]),
+            why=str(record["why"]),
+            tol=float(record["tol"]),
+            history=History(_numbers(history["iterations"], 1).astype(np.int64), _numbers(history["gaps"], 1)),
+            info=dict(record["info"]),
+        )
+    except KeyError as error:
+        raise FileFormatError(f"{path}: the field {error} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
+
+
+def _numbers(values: Any, dimensions: int) -> Array:
+    array = np.array(values, dtype=float)
+    if array.ndim != dimensions:
+        raise ValueError(f"expected {dimensions} dimensions, got shape {array.shape}")
+    return array

@@ -1,0 +1,134 @@
+"""thm:lp: one linear program solves a finite contest.
+
+    maximise    κ
+    subject to  Mᵀx + Fᵀh ≥ κ 1        |S||A| rows
+                F x = 0                 |S| rows      F[s', (s, a)] = P(s'|s, a) − 1[s = s']
+                1ᵀx = 1                 1 row
+                x ≥ 0                   |S||A| bounds
+
+in |S||A| + |S| + 1 variables (x, h, κ). M is skew, so κ = 0 at the optimum: the program looks for a feasible point.
+Here h has the sign of the program; a certificate's h has the opposite one.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from mdcontest.contest import Contest
+from mdcontest.errors import SizeError
+from mdcontest.occupancy import decision_rule
+from mdcontest.solution import Status
+from mdcontest.solvers.base import Array, Progress, Proposal, Report
+
+FEASIBILITY = 1e-10
+"""HiGHS's primal and dual tolerances, the smallest it takes."""
+BYTES_PER_ENTRY = 60
+"""Peak memory an entry of M costs: the matrix, its sparse form, and HiGHS's copies of it (measured)."""
+
+
+@dataclass(frozen=True)
+class LinearProgram:
+    """Exact solution by the linear program of thm:lp on HiGHS."""
+
+    method: Literal["ipm", "simplex"] = "ipm"
+    """Interior point with crossover to a vertex, or the simplex method throughout."""
+
+    name: ClassVar[str] = "LinearProgram"
+
+    def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
+        _require_memory(contest.num_pairs)
+        program = build(contest)
+        outcome = _run(program, self.method, report)
+        if outcome[0] == highspy.HighsModelStatus.kUnknown and self.method != "simplex":
+            outcome = _run(program, "simplex", report)
+        status, values = outcome
+        x = np.maximum(values[: contest.num_pairs], 0.0).reshape(contest.num_states, contest.num_actions)
+        rule = decision_rule(x)
+        interrupted = status == highspy.HighsModelStatus.kInterrupt
+        info = {
+            "variables": program.num_col_,
+            "constraints": program.num_row_ + contest.num_pairs,
+            "method": self.method,
+        }
+        return Proposal(rule, Status.INTERRUPTED if interrupted else Status.INACCURATE, info=info)
+
+
+def build(contest: Contest) -> Any:
+    """The program of thm:lp as a HighsLp; M is divided by its bound, so that tolerances mean the same everywhere."""
+    n, states = contest.num_pairs, contest.num_states
+    M = contest.margin.matrix() / (contest.margin.bound or 1.0)
+    F = flow_matrix(contest)
+    kappa = -np.ones((n, 1))
+    rows = sp.csc_array(
+        sp.block_array(
+            [
+                [sp.csr_array(M.T), F.T, sp.csr_array(kappa)],
+                [F, None, None],
+                [sp.csr_array(np.ones((1, n))), None, None],
+            ]
+        )
+    )
+    infinity = highspy.kHighsInf
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = n + states + 1, n + states + 1
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_ = np.append(np.zeros(n + states), 1.0)
+    program.col_lower_ = np.append(np.zeros(n), np.full(states + 1, -infinity))
+    program.col_upper_ = np.full(n + states + 1, infinity)
+    program.row_lower_ = np.append(np.zeros(n + states), 1.0)
+    program.row_upper_ = np.concatenate([np.full(n, infinity), np.zeros(states), [1.0]])
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
+    program.a_matrix_.value_ = rows.data
+    return program
+
+
+def flow_matrix(contest: Contest) -> Any:
+    """F[s', (s, a)] = P(s'|s, a) − 1[s = s'], sparse, shape [S, n]."""
+    n = contest.num_pairs
+    P = sp.csr_array(contest.dynamics.full())
+    leaves = sp.csr_array((np.ones(n), (np.arange(n) // contest.num_actions, np.arange(n))))
+    return sp.csr_array(P.T - leaves)
+
+
+def _run(program: Any, method: str, report: Report) -> tuple[Any, Array]:
+    """HiGHS's status and the values of the variables."""
+    highs = highspy.Highs()
+    highs.silent()
+    for option, value in {
+        "solver": method,
+        "primal_feasibility_tolerance": FEASIBILITY,
+        "dual_feasibility_tolerance": FEASIBILITY,
+        "threads": 1,
+    }.items():
+        highs.setOptionValue(option, value)
+    highs.passModel(program)
+
+    def alive(event: Any) -> None:
+        # Ctrl-C must not travel through HiGHS as an exception: ask it to stop instead.
+        try:
+            out = event.data_out
+            report(Progress(int(max(out.simplex_iteration_count, out.ipm_iteration_count))))
+        except KeyboardInterrupt:
+            event.interrupt()
+
+    highs.cbSimplexInterrupt.subscribe(alive)
+    highs.cbIpmInterrupt.subscribe(alive)
+    highs.run()
+    return highs.getModelStatus(), np.array(highs.getSolution().col_value)
+
+
+def _require_memory(n: int) -> None:
+    needed = BYTES_PER_ENTRY * n * n
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > available:
+        raise SizeError(
+            f"the linear program of {n} pairs holds {n}² margins and needs about {needed / 1e9:.1f} GB, "
+            f"this machine has {available / 1e9:.1f} GB; use solvers.HPI(), which only multiplies by M"
+        )

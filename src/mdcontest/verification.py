@@ -1,0 +1,192 @@
+"""`verify`: check a solution's certificate from the contest alone, sharing no code with the solvers.
+
+For a rule d with occupancy x^d, any x and any h,
+
+    gap(d) ≤ max_sa[c + P h − h] + bound·‖x^d − x‖₁,     c = M x.
+
+The occupancy is solved again by another method (elimination without subtractions), M x is summed from the matrix
+itself and not by the margin's fast product, and the inequality is evaluated from there. `exact=True` does it over the
+rationals (rational.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from mdcontest.contest import Contest
+from mdcontest.errors import InputError
+from mdcontest.rational import exact_gap_bound
+from mdcontest.solution import Solution
+
+Array = NDArray[np.float64]
+SLOW_PRODUCT_PAIRS = 6000
+"""Up to here M x is summed from the matrix itself; beyond, the fast product is used and compared on some rows."""
+ELIMINATION_STATES = 600
+"""Up to here occupancies are solved by elimination; beyond, by sparse LU."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found. True exactly if the certificate holds."""
+
+    holds: bool
+    gap: float | Fraction
+    """Upper bound on the optimality gap of the rule, recomputed; a rational number with exact=True."""
+    residuals: dict[str, float]
+    """How far each part of the claim is off; each must be at most `tol`."""
+    tol: float
+    faults: tuple[str, ...]
+    """What is wrong, in words; empty if the certificate holds."""
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        lines = ["the certificate holds" if self.holds else "the certificate does NOT hold"]
+        lines += [
+            f"  gap at most {float(self.gap):.6g}" + (" (exact rational)" if isinstance(self.gap, Fraction) else "")
+        ]
+        lines += [f"  {name}: {value:.3g}" for name, value in self.residuals.items()]
+        return "\n".join(lines + [f"  fault: {fault}" for fault in self.faults])
+
+
+def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool = False) -> Verification:
+    """Recompute what a solution claims.
+
+    Args:
+        contest: the contest.
+        solution: the solution; its shapes must fit the contest.
+        tol: how far each residual may be off. Margins count relative to `contest.margin.bound`.
+        exact: bound the gap over the rationals: rows of P and of the rule are renormalised, M replaced by its skew
+            part, and the occupancy solved again from the rule, so that no rounding can have spoiled the bound. Small
+            contests only.
+
+    Returns:
+        A report that is true exactly if the rule is one, x is its occupancy, c + P h − h ≤ −κ, and the claimed gap is
+        no smaller than what was found, all within `tol`. A large gap honestly claimed is a certificate that holds.
+    """
+    _require_shapes(contest, solution)
+    scale = contest.margin.bound or 1.0
+    P = _rows(contest)
+    proof = solution.certificate
+    residuals = {"rule": _distance_from_rule(solution.rule)}
+    x_rule = _occupancy(P, contest.start, np.asarray(solution.rule)) if residuals["rule"] <= tol else None
+    if x_rule is None:
+        residuals["occupancy"] = np.inf
+        fault = "the rule has several recurrent classes" if residuals["rule"] <= tol else "the rule is no decision rule"
+        return Verification(False, np.inf, residuals, tol, (fault,))
+    x = proof.x.reshape(-1)
+    excess = float((_product(contest, x) + P @ proof.h - np.repeat(proof.h, contest.num_actions)).max())
+    off = float(np.abs(x_rule - x).sum())
+    gap: float | Fraction = excess + contest.margin.bound * off
+    if exact:
+        gap = exact_gap_bound(contest, solution.rule, proof.h)
+    residuals |= {
+        "flow": float(np.abs(P.T @ x - proof.x.sum(axis=1)).sum()),
+        "negative mass": float(np.maximum(-x, 0).sum()),
+        "mass": float(abs(x.sum() - 1)),
+        "occupancy": max(off, float(np.abs(x_rule - solution.occupancy.reshape(-1)).sum())),
+        "inequality": max(0.0, excess + proof.kappa) / scale,
+        "claimed gap": max(0.0, float(gap) - solution.gap) / scale,
+    }
+    faults = tuple(f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol)
+    return Verification(not faults, gap, residuals, tol, faults)
+
+
+def _require_shapes(contest: Contest, solution: Solution) -> None:
+    pairs, states = (contest.num_states, contest.num_actions), (contest.num_states,)
+    proof = solution.certificate
+    for name, array, shape in (
+        ("rule", solution.rule, pairs),
+        ("occupancy", solution.occupancy, pairs),
+        ("certificate.x", proof.x, pairs),
+        ("certificate.h", proof.h, states),
+    ):
+        if np.shape(array) != shape:
+            raise InputError(f"the solution's {name} has shape {np.shape(array)}, this contest needs {shape}")
+
+
+def _rows(contest: Contest) -> Any:
+    """P with one row a pair, sparse."""
+    P = contest.transitions
+    return sp.csr_array(P if sp.issparse(P) else P.reshape(contest.num_pairs, contest.num_states))
+
+
+def _distance_from_rule(rule: Array) -> float:
+    negative = np.maximum(-rule, 0).max()
+    return float(max(negative, np.abs(rule.sum(axis=1) - 1).max()))
+
+
+def _product(contest: Contest, x: Array) -> Array:
+    """M x: from the matrix, row block by row block, where that is affordable."""
+    margin, n = contest.margin, contest.num_pairs
+    if n <= SLOW_PRODUCT_PAIRS:
+        step = max(1, (1 << 20) // n)
+        parts = [margin.matrix(np.arange(i, min(i + step, n)), np.arange(n)) @ x for i in range(0, n, step)]
+        return np.concatenate(parts)
+    fast = margin.apply(x).reshape(-1)
+    some = np.random.default_rng(0).choice(n, 64, replace=False)
+    slow = margin.matrix(some, np.arange(n)) @ x
+    worst = float(np.abs(slow - fast[some]).max())
+    if not worst <= 1e-9 * (margin.bound or 1.0):
+        raise InputError(
+            f"the margin's fast product differs from its matrix by {worst:.3g}; this is a bug in the margin"
+        )
+    return fast
+
+
+def _occupancy(P: Any, start: Array, rule: Array) -> Array | None:
+    """x^{d,μ}, shape [n]; None if several recurrent classes can be reached from the start."""
+    states, actions = rule.shape
+    owner = np.repeat(np.arange(states), actions)
+    mix = sp.csr_array((np.maximum(rule, 0).reshape(-1), (owner, np.arange(states * actions))))
+    chain = sp.csr_array(mix @ P)
+    chain.eliminate_zeros()
+    reached = np.zeros(states, bool)
+    for s in np.flatnonzero(start):
+        if not reached[s]:
+            reached[breadth_first_order(chain, s, return_predecessors=False)] = True
+    _, label = connected_components(chain, directed=True, connection="strong")
+    coo = chain.tocoo()
+    leaves = np.unique(label[coo.row[label[coo.row] != label[coo.col]]])
+    final = np.setdiff1d(np.unique(label[reached]), leaves)
+    if len(final) != 1:
+        return None
+    members = np.flatnonzero(label == final[0])
+    inner = chain[members][:, members]
+    nu = np.zeros(states)
+    nu[members] = _eliminate(inner.toarray()) if len(members) <= ELIMINATION_STATES else _sparse_stationary(inner)
+    return (nu[:, None] * rule).reshape(-1)
+
+
+def _eliminate(Q: Array) -> Array:
+    """Stationary law of an irreducible chain by censoring state after state (Grassmann, Taksar and Heyman 1985).
+
+    Only sums, products and quotients of nonnegative numbers occur, so every entry has full relative accuracy.
+    """
+    Q = Q.copy()
+    for k in range(len(Q) - 1, 0, -1):
+        Q[:k, k] /= Q[k, :k].sum()
+        Q[:k, :k] += np.outer(Q[:k, k], Q[k, :k])
+    nu = np.ones(len(Q))
+    for k in range(1, len(Q)):
+        nu[k] = nu[:k] @ Q[:k, k]
+    return nu / nu.sum()
+
+
+def _sparse_stationary(Q: Any) -> Array:
+    """The same through sparse LU of the balance equations with the last one replaced by ν_last = 1."""
+    size = Q.shape[0]
+    balance = sp.csc_array((sp.eye_array(size) - Q).T)[:-1]
+    A = sp.csc_array(balance[:, :-1])
+    head = spla.spsolve(A, -balance[:, [size - 1]].toarray().reshape(-1))
+    nu = np.append(head, 1.0)
+    return np.asarray(nu / nu.sum())
