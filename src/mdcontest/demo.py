@@ -1,0 +1,132 @@
+"""`mdcontest demo`: solve the shipped contests exactly, run HPI on them, print a table, write a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from mdcontest import examples
+from mdcontest.conditions import check_conditions
+from mdcontest.contest import Contest
+from mdcontest.errors import InputError
+from mdcontest.report.page import InlineFigure, Section, write_page
+from mdcontest.report.plots import BLUE, ORANGE, Curve, as_svg, gap_figure, heat_map
+from mdcontest.solution import Solution, Status
+from mdcontest.solvers import HPI, LinearProgram, solve
+from mdcontest.solvers.hpi import theorem_bound
+from mdcontest.verification import Verification, verify
+
+COLUMNS = ["contest", "S", "A", "LP gap", "verified", "HPI gap", "theorem η", "bound"]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One contest with its solutions."""
+
+    name: str
+    contest: Contest
+    exact: Solution
+    check: Verification
+    adaptive: Solution
+    theorem: Solution
+
+    @property
+    def ok(self) -> bool:
+        return self.exact.status == Status.SOLVED and bool(self.check)
+
+
+def run_demo(folder: Path, iterations: int) -> int:
+    """Everything above; the exit code is 0 if each contest was solved and its certificate holds over the rationals."""
+    if iterations < 10:
+        raise InputError(f"the demo needs at least 10 iterations of HPI, got {iterations}")
+    try:
+        (folder / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror}") from None
+    console = Console()
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), console=console, transient=True) as status:
+        task = status.add_task("starting", total=None)
+        solved = []
+        for name in examples.EXAMPLES:
+            status.update(task, description=f"solving {name}")
+            solved.append(solve_example(name, iterations))
+        status.update(task, description="drawing")
+        sections = [draw(one, iterations, folder / "figures") for one in solved]
+    rows = [table_row(one, iterations) for one in solved]
+    table = Table(
+        title=f"Shipped contests: linear program, and HPI after {iterations} iterations", box=box.SIMPLE, pad_edge=False
+    )
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column == "contest" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    page = folder / "report.html"
+    write_page(page, f"Shipped contests, solved exactly and by {iterations} iterations of HPI", COLUMNS, rows, sections)
+    console.print(f"report: {page}", soft_wrap=True)
+    return 0 if all(one.ok for one in solved) else 1
+
+
+def solve_example(name: str, iterations: int) -> Solved:
+    """The linear program with its exact check, and HPI with both learning rates to the last iteration."""
+    contest = examples.make(name)
+    exact = solve(contest, LinearProgram())
+    return Solved(
+        name,
+        contest,
+        exact,
+        verify(contest, exact, exact=True),
+        solve(contest, HPI(iterations), tol=0),
+        solve(contest, HPI(iterations, eta="theorem"), tol=0),
+    )
+
+
+def table_row(one: Solved, iterations: int) -> list[str]:
+    """The numbers of the table, as text."""
+    return [
+        one.name,
+        str(one.contest.num_states),
+        str(one.contest.num_actions),
+        f"{one.exact.gap:.0e}",
+        "yes" if one.check else "NO",
+        f"{one.adaptive.gap:.0e}",
+        f"{one.theorem.gap:.0e}",
+        f"{theorem_bound(one.contest, iterations):.0e}",
+    ]
+
+
+def draw(one: Solved, iterations: int, folder: Path) -> Section:
+    """The figures of one contest, as files and for the page."""
+    counts = np.unique(np.geomspace(2, iterations, 60).astype(np.int64))
+    bound = np.array([theorem_bound(one.contest, int(k)) for k in counts])
+    curves = [
+        Curve("HPI, adaptive η", one.adaptive.history, BLUE, "o"),
+        Curve("HPI, the theorem's η", one.theorem.history, ORANGE, "s"),
+    ]
+    figures = {
+        "gap": gap_figure(curves, (counts, bound)),
+        "occupancy": heat_map(one.exact.occupancy, one.contest, "share of time x(s, a)", "Blues"),
+        "policy": heat_map(one.exact.rule, one.contest, "decision rule d(a|s)", "Purples"),
+    }
+    inline = {}
+    for kind, figure in figures.items():
+        figure.savefig(folder / f"{one.name}-{kind}.png", dpi=160)
+        inline[kind] = InlineFigure(f"{kind} of {one.contest.name}", as_svg(figure))
+    found = check_conditions(one.contest)
+    conditions = (
+        f"{one.contest.num_states} states, {one.contest.num_actions} actions. Unichain: {found.unichain}, "
+        f"{found.unichain.witness}. Aperiodic: {found.aperiodic}. τ is at most {found.tau:.3g}. "
+        f"Exact gap over the rationals: at most {float(one.check.gap):.2e}."
+    )
+    return Section(
+        one.contest.name,
+        examples.about(one.name),
+        conditions,
+        [[inline["gap"]], [inline["occupancy"], inline["policy"]]],
+    )
