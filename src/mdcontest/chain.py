@@ -16,23 +16,28 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg as la
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
+from scipy.linalg import lapack  # called directly: the wrappers cost more than a small solve
 from scipy.sparse.csgraph import connected_components
 
+from mdcontest.errors import InputError
 from mdcontest.transitions import Transitions
 
 Array = NDArray[np.float64]
-SMALL = 200
-"""Chains of up to this many states are factored densely even if the transitions are sparse: it is faster."""
+LOST_IN_ROUNDING = (
+    "the chain of this rule hardly ever leaves some of its states, so that its frequencies are lost in rounding; "
+    "set tiny transition probabilities to zero, or use contest.with_restart(eps)"
+)
 
 
 class Chain:
     """States under a rule. `num_states` excludes ⊥, which if present is the last index."""
 
-    def __init__(self, transitions: Transitions, rule: Array) -> None:
+    def __init__(self, transitions: Transitions, rule: Array, like: Chain | None = None) -> None:
+        """`like` is a chain of the same contest; where it has the same arcs, its classes and pivot are taken over."""
+        transitions = transitions.for_chains
         inner, restart = transitions.under(rule)
         self.num_states = transitions.num_states
         self.start = transitions.start
@@ -40,12 +45,14 @@ class Chain:
             inner = sp.block_array(
                 [[inner, sp.csr_array(restart[:, None])], [sp.csr_array(self.start[None, :]), None]], format="csr"
             )
-        if sp.issparse(inner) and inner.shape[0] <= SMALL:
-            inner = inner.toarray()
+        if sp.issparse(inner):
+            inner.eliminate_zeros()  # an action never taken is no arc
         self.matrix: Any = inner
         self.has_restart = restart is not None
         self.time = np.ones(self.matrix.shape[0])
         self.time[self.num_states :] = 0
+        if like is not None and _same_arcs(self.matrix, like.matrix):
+            self.recurrent_classes, self._pivot = like.recurrent_classes, like._pivot
 
     @cached_property
     def recurrent_classes(self) -> list[NDArray[np.intp]]:
@@ -149,19 +156,38 @@ class Chain:
         return direct / direct.sum()
 
 
+def _same_arcs(one: Any, other: Any) -> bool:
+    """Whether two matrices of one contest are positive in the same places."""
+    if sp.issparse(one):
+        return np.array_equal(one.indptr, other.indptr) and np.array_equal(one.indices, other.indices)
+    return bool(((one > 0) == (other > 0)).all())
+
+
 def _dense(matrix: Any) -> Array:
     return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
 
 
 def _factor(matrix: Any, keep: NDArray[np.intp]) -> tuple[Any, Any]:
-    """B = I − P on `keep`, with its LU factors (None when nothing is kept)."""
+    """B = I − P on `keep`, with its LU factors (None when nothing is kept).
+
+    The diagonal 1 − P(s, s) is summed from the other entries of the row: a state that is left with probability 1e-20
+    is then left with that probability, and not never.
+    """
     if len(keep) == 0:
         return np.zeros((0, 0)), None
     if sp.issparse(matrix):
-        B = sp.csc_array(sp.eye_array(len(keep)) - matrix[keep][:, keep])
-        return B, spla.splu(B)
-    B = np.eye(len(keep)) - matrix[np.ix_(keep, keep)]
-    return B, la.lu_factor(B, check_finite=False)
+        elsewhere = sp.csr_array(matrix - sp.diags_array(matrix.diagonal()))[keep]
+        B = sp.csc_array(sp.diags_array(elsewhere.sum(axis=1)) - elsewhere[:, keep])
+        try:
+            return B, spla.splu(B)
+        except RuntimeError:  # exactly singular
+            raise InputError(LOST_IN_ROUNDING) from None
+    elsewhere = matrix[keep]
+    elsewhere[np.arange(len(keep)), keep] = 0.0
+    B = -elsewhere[:, keep]
+    np.fill_diagonal(B, elsewhere.sum(axis=1))
+    lu, pivots, _ = lapack.dgetrf(B)
+    return B, (lu, pivots)
 
 
 def _refined_solve(B: Any, factors: Any, right: Array, transposed: bool) -> Array:
@@ -172,7 +198,10 @@ def _refined_solve(B: Any, factors: Any, right: Array, transposed: bool) -> Arra
     def once(b: Array) -> Array:
         if sp.issparse(B):
             return np.asarray(factors.solve(b, trans="T" if transposed else "N"))
-        return np.asarray(la.lu_solve(factors, b, trans=int(transposed), check_finite=False))
+        return np.asarray(lapack.dgetrs(*factors, b, trans=int(transposed))[0])
 
     solution = once(right)
-    return solution + once(right - (B.T if transposed else B) @ solution)
+    solution = solution + once(right - (B.T if transposed else B) @ solution)
+    if not np.isfinite(solution).all():
+        raise InputError(LOST_IN_ROUNDING)
+    return solution

@@ -25,7 +25,8 @@ def bound_on_tau(transitions: Transitions, epsilon: float, hubs: list[int]) -> t
     bounds = [(2 / epsilon, f"2/ε with the common part ε = {epsilon:.6g}")] if epsilon > 0 else []
     for t in hubs:
         longest = longest_expected_time(transitions, t)
-        bounds.append((2 * longest, f"twice the longest expected time to state {t}"))
+        if np.isfinite(longest):
+            bounds.append((2 * longest, f"twice the longest expected time to state {t}"))
     if not bounds:
         return np.inf, "no bound was found"
     tau, source = min(bounds)
@@ -41,7 +42,12 @@ def longest_expected_time(transitions: Transitions, target: int) -> float:
     for _ in range(1000):
         pairs = np.arange(states) * actions + chosen
         restart = None if transitions.restart is None else transitions.restart[pairs]
-        times = _expected_times(P[pairs], restart, transitions.start, target)
+        try:
+            times = _expected_times(P[pairs], restart, transitions.start, target)
+        except (np.linalg.LinAlgError, RuntimeError):  # reached so rarely that the equations are singular in float64
+            return np.inf
+        if not (np.isfinite(times).all() and times.min() >= 0):
+            return np.inf
         one_more = (1 + transitions.expect(times)).reshape(states, actions)
         current = one_more[np.arange(states), chosen]
         better = one_more.max(axis=1) > current + 1e-10 * (1 + current)
@@ -70,5 +76,5 @@ def _expected_times(
         into, out = sp.csr_array(-restart[keep][:, None]), sp.csr_array(-start[keep][None, :])
         inner = sp.block_array([[inner, into], [out, sp.eye_array(1)]])
         right = np.append(right, 0.0)
-    times[keep] = spla.spsolve(sp.csc_array(inner), right)[: len(keep)]
+    times[keep] = spla.splu(sp.csc_array(inner)).solve(right)[: len(keep)]
     return times

@@ -74,10 +74,12 @@ class LowRank(Margin):
 
     def rows_bound(self, f: Array) -> float:
         # Exact while that costs under a second, else Cauchy–Schwarz: |φᵀJφ'| ≤ ‖Jᵀφ‖·‖φ'‖.
-        if len(f) ** 2 <= 64 * BLOCK_PAIRS:
-            return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
-        norm = np.linalg.norm
-        return float(norm(f @ self.J, axis=1).max() * norm(f, axis=1).max())
+        cauchy_schwarz = float(np.linalg.norm(f @ self.J, axis=1).max() * np.linalg.norm(f, axis=1).max())
+        if len(f) ** 2 > 64 * BLOCK_PAIRS:
+            return cauchy_schwarz
+        largest = max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
+        # What is left of cancelled terms is no preference.
+        return largest if largest > 1e-14 * cauchy_schwarz else 0.0
 
 
 class Classes(Margin):

@@ -5,7 +5,7 @@ Learning rates:
 
 "theorem"   η = √(log|A| / K) / (2 M_max τ), the theorem's, for K = iterations. Its bound 4 M_max τ √(log|A| / K)
             holds, but |Q| is often a hundred times below 2 M_max τ, and then it is very slow.
-"adaptive"  η_k(s) = 2 √(log|A| / Σ_{j≤k} max_a |Q_j − V_j|²), from the range of Q seen so far in each state. A rate
+"adaptive"  η_k(s) = √(log|A| / Σ_{j≤k} max_a |Q_j − V_j|²), from the range of Q seen so far in each state. A rate
             that changes is applied to the sum of scores, d_{k+1} ∝ exp(η_k Σ_{j≤k} Q_j) (dual averaging): with a
             constant η the two forms agree, with a changing one d_k·exp(η_k Q_k) is measurably worse.
 a number    that η.
@@ -38,7 +38,7 @@ HISTORY_GROWTH = 1.05
 class HPI:
     """Hedged Policy Iteration in tabular form."""
 
-    iterations: int = 10_000
+    iterations: int = 20_000
     """K, the iteration limit."""
     eta: Eta = "adaptive"
     """The learning rate: "adaptive", "theorem" or a number."""
@@ -74,12 +74,13 @@ def hedged_policy_iteration(
     d_1 = np.full(shape, 1 / contest.num_actions)
     d, x_bar, scores = d_1, np.zeros(shape), np.zeros(shape)
     marks = _Marks(contest)
+    found: Evaluation | None = None
     status, k = Status.ITERATION_LIMIT, 0
     try:
         for k in range(1, iterations + 1):
             # 1. Compute occupancy measure
             # 2. Evaluate
-            found = evaluate(contest, d)
+            found = evaluate(contest, d, found)
             x_bar = x_bar + (found.x - x_bar) / k
             if marks.due(k, iterations) and marks.measure(k, x_bar) <= gap:
                 break
@@ -110,7 +111,7 @@ def learning_rate(contest: Contest, iterations: int, eta: Eta) -> Callable[[Arra
 
         def adaptive(advantage: Array) -> Array:
             squares[:] += np.max(advantage**2, axis=1, keepdims=True)
-            return 2 * np.sqrt(np.divide(log_actions, squares, out=np.zeros_like(squares), where=squares > 0))
+            return np.sqrt(np.divide(log_actions, squares, out=np.zeros_like(squares), where=squares > 0))
 
         return adaptive
     constant = theorem_rate(contest, iterations) if eta == "theorem" else eta

@@ -24,10 +24,15 @@ from mdcontest.contest import Contest
 from mdcontest.errors import SizeError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
-from mdcontest.solvers.base import Array, Progress, Proposal, Report
+from mdcontest.solvers.base import Array, Progress, Proposal, Report, certify
 
-FEASIBILITY = 1e-10
-"""HiGHS's primal and dual tolerances, the smallest it takes."""
+ATTEMPTS = ((1e-8, True), (1e-10, True), (1e-7, True), (1e-10, False))
+"""(feasibility tolerance, crossover to a vertex) in the order tried, until a rule's gap is small enough.
+
+A vertex is exact up to rounding however loose the tolerance was, if its basis is the right one; a tight tolerance makes
+the right basis likelier but lets HiGHS cycle on degenerate programs (margins of signs are). On 42 random contests the
+first attempt left no gap above 1e-9, the second alone two.
+"""
 BYTES_PER_ENTRY = 60
 """Peak memory an entry of M costs: the matrix, its sparse form, and HiGHS's copies of it (measured)."""
 
@@ -44,19 +49,28 @@ class LinearProgram:
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
         _require_memory(contest.num_pairs)
         program = build(contest)
-        outcome = _run(program, self.method, report)
-        if outcome[0] == highspy.HighsModelStatus.kUnknown and self.method != "simplex":
-            outcome = _run(program, "simplex", report)
-        status, values = outcome
-        x = np.maximum(values[: contest.num_pairs], 0.0).reshape(contest.num_states, contest.num_actions)
-        rule = decision_rule(x)
-        interrupted = status == highspy.HighsModelStatus.kInterrupt
+        best: tuple[float, Array] | None = None
+        interrupted, attempts = False, 0
+        for tolerance, crossover in ATTEMPTS:
+            attempts += 1
+            status, values = _run(program, self.method, tolerance, crossover, report)
+            interrupted = status == highspy.HighsModelStatus.kInterrupt
+            if len(values):
+                x = np.maximum(values[: contest.num_pairs], 0.0).reshape(contest.num_states, contest.num_actions)
+                rule = decision_rule(x)
+                found = -certify(contest, rule).kappa
+                best = min(best or (found, rule), (found, rule), key=lambda pair: pair[0])
+            if interrupted or (best is not None and best[0] <= gap):
+                break
+        if best is None:
+            raise KeyboardInterrupt if interrupted else SizeError("HiGHS found no solution of the linear program")
         info = {
             "variables": program.num_col_,
             "constraints": program.num_row_ + contest.num_pairs,
             "method": self.method,
+            "attempts": attempts,
         }
-        return Proposal(rule, Status.INTERRUPTED if interrupted else Status.INACCURATE, info=info)
+        return Proposal(best[1], Status.INTERRUPTED if interrupted else Status.INACCURATE, info=info)
 
 
 def build(contest: Contest) -> Any:
@@ -97,14 +111,16 @@ def flow_matrix(contest: Contest) -> Any:
     return sp.csr_array(P.T - leaves)
 
 
-def _run(program: Any, method: str, report: Report) -> tuple[Any, Array]:
-    """HiGHS's status and the values of the variables."""
+def _run(program: Any, method: str, tolerance: float, crossover: bool, report: Report) -> tuple[Any, Array]:
+    """HiGHS's status and the values of the variables (none, if it was stopped before it had any)."""
     highs = highspy.Highs()
     highs.silent()
     for option, value in {
         "solver": method,
-        "primal_feasibility_tolerance": FEASIBILITY,
-        "dual_feasibility_tolerance": FEASIBILITY,
+        "primal_feasibility_tolerance": tolerance,
+        "dual_feasibility_tolerance": tolerance,
+        "run_crossover": "on" if crossover else "off",
+        "simplex_iteration_limit": 1000 + 50 * program.num_row_,
         "threads": 1,
     }.items():
         highs.setOptionValue(option, value)

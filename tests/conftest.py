@@ -1,0 +1,25 @@
+"""Counts: `make test` runs few cases of each kind, `make test-slow` (MDCONTEST_COUNTS=full) all of them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+FULL = os.environ.get("MDCONTEST_COUNTS", "reduced") == "full"
+COMMON = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+}
+settings.register_profile("reduced", max_examples=25, **COMMON)
+settings.register_profile("full", max_examples=250, **COMMON)
+settings.load_profile("full" if FULL else "reduced")
+
+
+@pytest.fixture
+def count():
+    """count(reduced, full): how many cases of a kind to run."""
+    return lambda reduced, full: full if FULL else reduced
