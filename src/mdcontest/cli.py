@@ -141,7 +141,12 @@ def _solver(options: argparse.Namespace) -> Any:
 
 
 def _eta(text: str) -> float | str:
-    return text if text in ("adaptive", "theorem") else float(text)
+    if text in ("adaptive", "theorem"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither adaptive, theorem nor a number") from None
 
 
 def _require_writable(path: str, contest: str) -> None:

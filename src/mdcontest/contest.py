@@ -20,6 +20,11 @@ from mdcontest.transitions import Transitions, read_transitions
 
 Array = NDArray[np.float64]
 FORMAT = "mdcontest/contest"
+FIELDS = (
+    *("format", "version", "name", "comment", "states", "actions", "state_names", "action_names", "horizon"),
+    *("start", "transitions", "margin"),
+)
+"""The fields of a file; `comment` is for people."""
 
 
 class Contest:
@@ -209,15 +214,20 @@ def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Cont
     """
     record = read_record(path, FORMAT, max_bytes=max_bytes)
     try:
-        states, actions = int(record["states"]), int(record["actions"])
+        states, actions = _whole(record, "states"), _whole(record, "actions")
+        horizon = None if record.get("horizon") is None else _whole(record, "horizon")
+        unknown = set(record) - set(FIELDS)
+        if unknown:
+            raise FileFormatError(f"unknown field {sorted(unknown)[0]!r}; a contest has {', '.join(FIELDS)}")
         transitions = _read_stored_transitions(record["transitions"], states, actions)
         restart = record["transitions"].get("restart")
-        names = {key: record.get(key) for key in ("state_names", "action_names", "horizon")}
+        names = {key: _words(record.get(key), key) for key in ("state_names", "action_names")}
         contest = Contest.__new__(Contest)._set(
             read_transitions(transitions, record["start"], restart),
             margin_from_record(record["margin"]),
             str(record.get("name", "contest")),
             **names,
+            horizon=horizon,
         )
     except KeyError as error:
         raise FileFormatError(f"{path}: the field {error} is missing") from None
@@ -231,6 +241,19 @@ def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Cont
             f"holds {contest.num_states} and {contest.num_actions}"
         )
     return contest
+
+
+def _whole(record: dict[str, Any], key: str) -> int:
+    value = record[key]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise FileFormatError(f"{key} must be a whole number, got {value!r}")
+    return value
+
+
+def _words(value: Any, key: str) -> list[str] | None:
+    if value is not None and not (isinstance(value, list) and all(isinstance(word, str) for word in value)):
+        raise FileFormatError(f"{key} must be a list of texts")
+    return value
 
 
 def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:

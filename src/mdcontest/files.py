@@ -39,8 +39,6 @@ RECORD_MEMBER = "record.npy"
 def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` only once it is complete and on disk."""
     target = Path(path)
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file in it")
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     except OSError as error:
@@ -102,6 +100,8 @@ def _layout(value: Any, indent: str) -> str:
 
 def write_record(path: str | PathLike[str], format: str, record: dict[str, Any]) -> None:
     """Write a record; the ending .json or .npz decides the form."""
+    if Path(path).is_dir():
+        raise InputError(f"{path} is a folder; name a file in it")
     ending = Path(path).suffix.lower()
     if ending == ".json":
         content = to_json(format, record).encode()

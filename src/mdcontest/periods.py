@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,13 +36,21 @@ def aperiodic_verdict(graph: ContestGraph, hubs: list[int]) -> Verdict:
     if number <= MAX_POLICIES:
         policies: Iterable[tuple[int, ...]] = itertools.product(*choices)
     else:
-        rng = np.random.default_rng(0)
-        policies = (tuple(int(rng.choice(pairs)) for pairs in choices) for _ in range(SAMPLED_POLICIES))
+        policies = _sampled(choices)
     for chosen in policies:
         for closed in _classes(graph, np.array(chosen)):
             if (period := graph.period(closed)) > 1:
                 return Verdict("no", PeriodicClass(closed, period, _phases(graph, closed, period)))
     return Verdict("yes", ExhaustiveSearch(number, "policies")) if number <= MAX_POLICIES else Verdict("unknown")
+
+
+def _sampled(choices: list[list[int]]) -> Iterator[tuple[int, ...]]:
+    """Policies drawn with a fixed seed, one pair a node."""
+    rng = np.random.default_rng(0)
+    sizes, flat = np.array([len(pairs) for pairs in choices]), np.concatenate([np.array(pairs) for pairs in choices])
+    first = np.cumsum(sizes) - sizes
+    for _ in range(SAMPLED_POLICIES):
+        yield tuple(flat[first + rng.integers(sizes)])
 
 
 def _distinct_choices(graph: ContestGraph) -> list[list[int]]:

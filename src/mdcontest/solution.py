@@ -32,7 +32,7 @@ class Status(StrEnum):
             Status.SOLVED: "The certified gap is within the tolerance.",
             Status.ITERATION_LIMIT: "The iteration limit came first: raise iterations or tol, or use LinearProgram.",
             Status.INACCURATE: "The method ended above the tolerance: rounding stands in the way; raise tol.",
-            Status.INTERRUPTED: "Stopped by the user; this is the best solution so far, with its own certificate.",
+            Status.INTERRUPTED: "Stopped by the user; this is the policy so far, with its own certificate.",
         }[self]
 
 

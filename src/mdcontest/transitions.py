@@ -15,11 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, SizeError
 
 Array = NDArray[np.float64]
 ROW_TOLERANCE = 1e-8
 """Rows within this of one are renormalised; beyond it they are an error."""
+MAX_RESTART_ENTRIES = 50_000_000
+"""Entries that a restart may be written into a sparse matrix with (600 MB)."""
 SMALL_ENTRIES = 40_000
 """Sparse transitions of up to this many entries (320 kB) are solved as arrays, which is ten times as fast."""
 
@@ -98,6 +100,11 @@ class Transitions:
         if horizon == 1:
             empty = sp.csr_array((n, states))
             return _written_in(Transitions(empty, np.ones(n), start), self.is_sparse)
+        if self.restart is not None and n * np.count_nonzero(self.start) > MAX_RESTART_ENTRIES:
+            raise SizeError(
+                f"a horizon on top of a restart writes the start into {n} rows of the sparse matrix; "
+                "take the horizon first and the restart after it, which keeps it sparse"
+            )
         one_layer = sp.csr_array(self.full())
         ahead = sp.csr_array(sp.diags_array(np.ones(horizon - 1), offsets=1, shape=(horizon, horizon)))
         e = np.repeat(np.arange(horizon) == horizon - 1, n).astype(float)
@@ -142,13 +149,12 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
             raise InputError(f"a contest needs at least one state and one action, got {states} and {actions}")
         matrix = array.reshape(states * actions, states)
         _check_entries(matrix.reshape(-1), lambda k: _pair(k // states, actions))
-    e = (
-        None
-        if restart is None
-        else _read_restart(restart, len(matrix.indptr) - 1 if sp.issparse(matrix) else len(matrix))
-    )
+    mu = read_start(start, states)
+    e = None if restart is None else _read_restart(restart, states * actions)
     matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e)
-    return Transitions(matrix, e, read_start(start, states))
+    if e is not None and not sp.issparse(matrix):
+        return Transitions(matrix + e[:, None] * mu, None, mu)
+    return Transitions(matrix, e, mu)
 
 
 def _read_restart(restart: Any, n: int) -> Array:
@@ -192,7 +198,9 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None) -> An
             f"{name(worst)} sums to {mass[worst]:.10g}, it must sum to {wanted[worst]:g} "
             f"(within {ROW_TOLERANCE:g}); divide it by its sum if you mean proportions"
         )
-    scale = np.divide(wanted, mass, out=np.ones_like(mass), where=mass > 0)
+    # Rows that are off by rounding only are left alone, so that a file read and written again does not change.
+    rounding = 4 * np.finfo(float).eps
+    scale = np.divide(wanted, mass, out=np.ones_like(mass), where=off > rounding)
     if sp.issparse(matrix):
         matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
         return matrix

@@ -6,7 +6,7 @@ Not unichain means two disjoint closed sets (graph.py). In turn:
    avoids it, that policy's recurrent class R rules out all candidates outside R, and if R is disjoint from a class
    found before, the answer is no.
 3. Search: every state is missing from one of two disjoint closed sets A, B. Take the largest sets still allowed; where
-   they overlap, branch on which of the two loses a common state; stop after SEARCH_NODES nodes: unknown.
+   they overlap, branch on which of the two loses a common state; stop at a limit of nodes: unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from mdcontest.transitions import Transitions
 from mdcontest.witnesses import DisjointClasses, ExhaustiveSearch, UnavoidableState, Verdict
 
 SEARCH_NODES = 4096
-"""Nodes the exact search may visit."""
+"""Nodes the exact search may visit, fewer in large contests:"""
+SEARCH_ARCS = 30_000_000
+"""arcs it may look at in all, about two seconds."""
 MAX_HUBS = 8
 """States that no policy can avoid, tried for the best bound on τ."""
 MAX_HUB_STATES = 20_000
@@ -30,8 +32,13 @@ def unichain_verdict(graph: ContestGraph) -> Verdict:
     """yes with a state no policy avoids or after an exhaustive search, no with two closed sets, or unknown."""
     components = graph.maximal_end_components()
     if len(components) > 1:
-        return Verdict("no", DisjointClasses(*(_class_inside(graph, states) for states in components[:2])))
+        return _refuted(*(_class_inside(graph, states) for states in components[:2]))
     return _by_candidates(graph, components[0]) or _by_search(graph)
+
+
+def _refuted(one: ClosedSet, other: ClosedSet) -> Verdict:
+    """No, by two disjoint classes, that of the first state first."""
+    return Verdict("no", DisjointClasses(*sorted((one, other), key=lambda part: part.states)))
 
 
 def _class_inside(graph: ContestGraph, states: np.ndarray) -> ClosedSet:
@@ -57,7 +64,7 @@ def _by_candidates(graph: ContestGraph, component: np.ndarray) -> Verdict | None
         found = graph.recurrent_class(graph.policy_inside(inside, stays))
         for earlier in classes:
             if not set(earlier.states) & set(found.states):
-                return Verdict("no", DisjointClasses(earlier, found))
+                return _refuted(earlier, found)
         classes.append(found)
         keep = np.zeros(graph.num_nodes, bool)
         keep[list(found.states)] = True
@@ -74,9 +81,9 @@ def _by_search(graph: ContestGraph) -> Verdict:
     """Step 3, depth first."""
     nobody = np.ones(graph.num_nodes, bool)
     todo: list[tuple[Mask, Mask]] = [(nobody, nobody)]
-    visited = 0
+    visited, limit = 0, min(SEARCH_NODES, 1 + SEARCH_ARCS // (graph.successors.nnz + graph.num_nodes))
     while todo:
-        if visited == SEARCH_NODES:
+        if visited == limit:
             return Verdict("unknown")
         visited += 1
         for_a, for_b = todo.pop()
@@ -87,9 +94,7 @@ def _by_search(graph: ContestGraph) -> Verdict:
         common = np.flatnonzero(in_a & in_b)
         if not len(common):
             parts = [(in_a, stays_a), (in_b, stays_b)]
-            return Verdict(
-                "no", DisjointClasses(*(graph.recurrent_class(graph.policy_inside(*part)) for part in parts))
-            )
+            return _refuted(*(graph.recurrent_class(graph.policy_inside(*part)) for part in parts))
         state = common[np.argmax(np.diff(graph.predecessors.indptr)[common])]
         without = (_without(in_a, state), in_b), (in_a, _without(in_b, state))
         todo.extend(without[:1] if visited == 1 else without)  # at the root A and B may be swapped

@@ -29,6 +29,8 @@ from mdcontest.solution import Solution
 Array = NDArray[np.float64]
 SLOW_PRODUCT_PAIRS = 6000
 """Up to here M x is summed from the matrix itself; beyond, the fast product is used and compared on some rows."""
+SPOT_CHECKS = 64
+"""How many rows are compared there."""
 ELIMINATION_STATES = 600
 """Up to here occupancies are solved by elimination; beyond, by sparse LU."""
 
@@ -75,30 +77,37 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
     """
     _require_shapes(contest, solution)
     scale = contest.margin.bound or 1.0
-    P = _rows(contest)
     proof = solution.certificate
     residuals = {"rule": _distance_from_rule(solution.rule)}
-    x_rule = _occupancy(P, contest.start, np.asarray(solution.rule)) if residuals["rule"] <= tol else None
+    x_rule = _occupancy(contest, np.asarray(solution.rule)) if residuals["rule"] <= tol else None
     if x_rule is None:
         residuals["occupancy"] = np.inf
         fault = "the rule has several recurrent classes" if residuals["rule"] <= tol else "the rule is no decision rule"
         return Verification(False, np.inf, residuals, tol, (fault,))
     x = proof.x.reshape(-1)
-    excess = float((_product(contest, x) + P @ proof.h - np.repeat(proof.h, contest.num_actions)).max())
+    with np.errstate(invalid="ignore"):  # ∞ − ∞ in a forged certificate is NaN, and NaN is a fault below
+        sides = _product(contest, x) + _expected(contest, proof.h) - np.repeat(proof.h, contest.num_actions)
+    excess = float(sides.max())
     off = float(np.abs(x_rule - x).sum())
     gap: float | Fraction = excess + contest.margin.bound * off
-    if exact:
+    if exact and np.isfinite(proof.h).all():
         gap = exact_gap_bound(contest, solution.rule, proof.h)
     residuals |= {
-        "flow": float(np.abs(P.T @ x - proof.x.sum(axis=1)).sum()),
+        "flow": float(np.abs(_arrives(contest, x) - proof.x.sum(axis=1)).sum()),
         "negative mass": float(np.maximum(-x, 0).sum()),
         "mass": float(abs(x.sum() - 1)),
-        "occupancy": max(off, float(np.abs(x_rule - solution.occupancy.reshape(-1)).sum())),
-        "inequality": max(0.0, excess + proof.kappa) / scale,
-        "claimed gap": max(0.0, float(gap) - solution.gap) / scale,
+        "occupancy": float(np.maximum(off, np.abs(x_rule - solution.occupancy.reshape(-1)).sum())),
+        "inequality": _above(excess + proof.kappa) / scale,
+        "claimed gap": _above(float(gap) - solution.gap) / scale,
     }
+    # Written so that NaN is a fault: it is not at most anything.
     faults = tuple(f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol)
     return Verification(not faults, gap, residuals, tol, faults)
+
+
+def _above(value: float) -> float:
+    """By how much a number is above zero; NaN stays NaN, which max(0, value) would lose."""
+    return 0.0 if value <= 0 else value
 
 
 def _require_shapes(contest: Contest, solution: Solution) -> None:
@@ -114,10 +123,16 @@ def _require_shapes(contest: Contest, solution: Solution) -> None:
             raise InputError(f"the solution's {name} has shape {np.shape(array)}, this contest needs {shape}")
 
 
-def _rows(contest: Contest) -> Any:
-    """P with one row a pair, sparse."""
-    P = contest.transitions
-    return sp.csr_array(P if sp.issparse(P) else P.reshape(contest.num_pairs, contest.num_states))
+def _expected(contest: Contest, h: Array) -> Array:
+    """P h, shape [n]; a restart kept apart is added as the rank-one term it is."""
+    P, e = contest.dynamics.matrix, contest.dynamics.restart
+    return P @ h if e is None else P @ h + e * float(contest.start @ h)
+
+
+def _arrives(contest: Contest, x: Array) -> Array:
+    """Pᵀ x, shape [S]."""
+    P, e = contest.dynamics.matrix, contest.dynamics.restart
+    return P.T @ x if e is None else P.T @ x + contest.start * float(e @ x)
 
 
 def _distance_from_rule(rule: Array) -> float:
@@ -133,7 +148,7 @@ def _product(contest: Contest, x: Array) -> Array:
         parts = [margin.matrix(np.arange(i, min(i + step, n)), np.arange(n)) @ x for i in range(0, n, step)]
         return np.concatenate(parts)
     fast = margin.apply(x).reshape(-1)
-    some = np.random.default_rng(0).choice(n, 64, replace=False)
+    some = np.random.default_rng(0).choice(n, SPOT_CHECKS, replace=False)
     slow = margin.matrix(some, np.arange(n)) @ x
     worst = float(np.abs(slow - fast[some]).max())
     if not worst <= 1e-9 * (margin.bound or 1.0):
@@ -143,28 +158,38 @@ def _product(contest: Contest, x: Array) -> Array:
     return fast
 
 
-def _occupancy(P: Any, start: Array, rule: Array) -> Array | None:
+def _occupancy(contest: Contest, rule: Array) -> Array | None:
     """x^{d,μ}, shape [n]; None if several recurrent classes can be reached from the start."""
-    states, actions = rule.shape
-    owner = np.repeat(np.arange(states), actions)
-    mix = sp.csr_array((np.maximum(rule, 0).reshape(-1), (owner, np.arange(states * actions))))
-    chain = sp.csr_array(mix @ P)
-    chain.eliminate_zeros()
-    reached = np.zeros(states, bool)
-    for s in np.flatnonzero(start):
+    states = contest.num_states
+    chain = _chain(contest, np.maximum(rule, 0))
+    reached = np.zeros(chain.shape[0], bool)
+    for s in np.flatnonzero(contest.start):
         if not reached[s]:
-            reached[breadth_first_order(chain, s, return_predecessors=False)] = True
+            reached[breadth_first_order(chain, int(s), return_predecessors=False)] = True
     _, label = connected_components(chain, directed=True, connection="strong")
-    coo = chain.tocoo()
-    leaves = np.unique(label[coo.row[label[coo.row] != label[coo.col]]])
+    arcs = chain.tocoo()
+    leaves = np.unique(label[arcs.row[label[arcs.row] != label[arcs.col]]])
     final = np.setdiff1d(np.unique(label[reached]), leaves)
     if len(final) != 1:
         return None
     members = np.flatnonzero(label == final[0])
     inner = chain[members][:, members]
-    nu = np.zeros(states)
+    nu = np.zeros(chain.shape[0])
     nu[members] = _eliminate(inner.toarray()) if len(members) <= ELIMINATION_STATES else _sparse_stationary(inner)
-    return (nu[:, None] * rule).reshape(-1)
+    return (nu[:states, None] / nu[:states].sum() * rule).reshape(-1)
+
+
+def _chain(contest: Contest, rule: Array) -> Any:
+    """States under the rule, sparse. A restart goes through one more node, whose visits are not counted afterwards."""
+    P, e = contest.dynamics.matrix, contest.dynamics.restart
+    n = contest.num_pairs
+    mix = sp.csr_array((rule.reshape(-1), (np.arange(n) // contest.num_actions, np.arange(n))))
+    chain = sp.csr_array(mix @ sp.csr_array(P))
+    if e is not None:
+        into, out = sp.csr_array((mix @ e)[:, None]), sp.csr_array(contest.start[None, :])
+        chain = sp.csr_array(sp.block_array([[chain, into], [out, None]]))
+    chain.eliminate_zeros()
+    return chain
 
 
 def _eliminate(Q: Array) -> Array:

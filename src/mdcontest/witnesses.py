@@ -66,16 +66,9 @@ class UnavoidableState:
         rank = np.asarray(self.rank)
         if len(rank) != contest.num_states or rank[self.state] != 0 or (np.delete(rank, self.state) <= 0).any():
             return False
-        P = (
-            sp.csr_array(contest.transitions)
-            if sp.issparse(contest.transitions)
-            else sp.csr_array(contest.transitions.reshape(contest.num_pairs, -1))
-        )
         for pair in range(contest.num_pairs):
             s = pair // contest.num_actions
-            row = slice(P.indptr[pair], P.indptr[pair + 1])
-            nearest = rank[P.indices[row][P.data[row] > 0]].min()
-            if s != self.state and nearest >= rank[s]:
+            if s != self.state and rank[_row(contest, pair) > 0].min() >= rank[s]:
                 return False
         return True
 
@@ -94,10 +87,8 @@ class Minorisation:
 
     def holds(self, contest: Contest) -> bool:
         common = self.epsilon * np.asarray(self.measure)
-        P = contest.transitions
-        P = P.toarray() if sp.issparse(P) else P.reshape(contest.num_pairs, -1)
         is_measure = self.epsilon > 0 and math.isclose(sum(self.measure), 1, rel_tol=1e-9)
-        return is_measure and bool((P - common >= -1e-12).all())
+        return is_measure and all((_row(contest, pair) - common >= -1e-12).all() for pair in range(contest.num_pairs))
 
     def __str__(self) -> str:
         return f"all pairs share a part of mass {self.epsilon:.6g} of their next-state distributions"
@@ -166,12 +157,17 @@ class MeetingPoint:
         return f"after {self.steps} steps every policy can be in state {self.state}, wherever it began"
 
 
-def _successors(contest: Contest, state: int, action: int) -> list[int]:
-    pair = state * contest.num_actions + action
+def _row(contest: Contest, pair: int) -> NDArray[np.float64]:
+    """P(·|s, a) as an array."""
     row = contest.dynamics.matrix[[pair]]
     row = (row.toarray() if sp.issparse(row) else row)[0]
     if contest.dynamics.restart is not None:
         row = row + contest.dynamics.restart[pair] * contest.start
+    return np.asarray(row)
+
+
+def _successors(contest: Contest, state: int, action: int) -> list[int]:
+    row = _row(contest, state * contest.num_actions + action)
     return [int(s) for s in np.flatnonzero(row > 0)]
 
 

@@ -15,10 +15,11 @@ def sigmoid(u):
 def test_the_optimum_under_bradley_terry_is_not_the_rewards():
     """A worked counterexample: one state with a safe action, or a gamble.
 
-    "safe" leads to outcome s with r = 1. "gamble" leads to g with r = 10 (probability 0.2) or to b with r = −1 (0.8). Mean
-    rewards are 1 and 0.2·10 − 0.8·1 = 1.2, so the reward prefers to gamble. Under P_BT − ½ the safe outcome is compared
-    with the gamble's: 0.2·(σ(1 − 10) − ½) + 0.8·(σ(1 + 1) − ½) = 0.2·(−0.4999) + 0.8·0.3808 = +0.2047 > 0, so every
-    comparison prefers to be safe: a small chance of a huge reward is worth no more than a win.
+    "safe" leads to outcome s with r = 1. "gamble" leads to g with r = 10 (probability 0.2) or to b with r = −1
+    (0.8). Mean rewards are 1 and 0.2·10 − 0.8·1 = 1.2, so the reward prefers to gamble. Under P_BT − ½ the safe
+    outcome is compared with the gamble's: 0.2·(σ(1 − 10) − ½) + 0.8·(σ(1 + 1) − ½) = 0.2·(−0.4999) + 0.8·0.3808 =
+    +0.2047 > 0, so every comparison prefers to be safe: a small chance of a huge reward is worth no more than a
+    win.
     """
     # States: 0 choose, 1 safe outcome, 2 good outcome, 3 bad outcome; outcomes return to 0.
     P = np.zeros((4, 2, 4))

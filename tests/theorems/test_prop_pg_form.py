@@ -18,15 +18,15 @@ def test_iterates_agree(contest):
     """(P) of the proof: after each step the two rules agree wherever ν > 0."""
     eta = 0.3 / (contest.margin.bound or 1)
     maximiser = HPIPG(eta=eta)
-    d = d_pg = np.full((contest.num_states, contest.num_actions), 1 / contest.num_actions)
+    log_d = log_pg = np.full((contest.num_states, contest.num_actions), -np.log(contest.num_actions))
     for _ in range(6):
-        found, found_pg = evaluate(contest, d), evaluate(contest, d_pg)
+        found, found_pg = evaluate(contest, np.exp(log_d)), evaluate(contest, np.exp(log_pg))
         np.testing.assert_allclose(found_pg.x, found.x, atol=1e-6)
         visited = found.x.sum(axis=1) > 0
-        np.testing.assert_allclose(d_pg[visited], d[visited], atol=1e-6)
+        np.testing.assert_allclose(np.exp(log_pg[visited]), np.exp(log_d[visited]), atol=1e-6)
         rate = np.full((1, 1), eta)
-        d = hedge_step(d, found.Q, rate, found)
-        d_pg = maximiser._ascend_hedge(d_pg, found_pg.Q, rate, found_pg)
+        log_d = hedge_step(log_d, found.Q, rate, found)
+        log_pg = maximiser._ascend_hedge(log_pg, found_pg.Q, rate, found_pg)
 
 
 @given(contests(max_states=5, max_actions=3))

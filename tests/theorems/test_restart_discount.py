@@ -1,4 +1,4 @@
-"""The restart chain is unichain and aperiodic, and with ε = 1 − γ it is the discounted contest; finite horizons likewise."""
+"""The restart chain is unichain and aperiodic; with ε = 1 − γ it is the discounted contest. Finite horizons too."""
 
 import numpy as np
 import pytest

@@ -52,7 +52,7 @@ def test_mean_advantage_certifies_the_average_policy(contest, K):
         np.testing.assert_allclose(solution.occupancy, x_bar, atol=1e-9)
 
 
-def test_adaptive_rate_converges_like_one_over_root_k_or_faster():
+def test_adaptive_rate_slope_is_one_half_or_steeper():
     """20 fixed contests whose optimum is not uniform: median slope of log gap against log K on K = 100 … 3000 ≤ −½."""
     slopes = []
     seed = 0

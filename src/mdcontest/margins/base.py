@@ -60,9 +60,18 @@ class Margin(ABC):
             out[rows] = self.kernel(f[rows], g) @ weights
         return out
 
-    def encode(self, values: Any) -> Any:
-        """Raw feature values → what `kernel` reads; checks shape and finiteness."""
+    def read(self, values: Any) -> Any:
+        """Raw feature values as an array with one row a pair; checks shape and finiteness."""
         return values
+
+    def encode(self, features: Any) -> Any:
+        """Checked features → what `kernel` reads; the same for most margins."""
+        return features
+
+    def _hold(self, features: Any) -> None:
+        """Keep a function of outcomes for later, or check and encode an array."""
+        self.features = features if callable(features) else self.read(features)
+        self._rows = None if callable(features) else self.encode(self.features)
 
     @property
     def bound(self) -> float:
@@ -81,7 +90,7 @@ class Margin(ABC):
             return self._rows if z is None else self._rows[z]
         if z is None:
             raise InputError("this margin's features are a function: put it into a Contest, or pass outcomes")
-        return self.encode(self.features(z) if callable(self.features) else z)
+        return self.encode(self.read(self.features(z) if callable(self.features) else z))
 
     def against(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
         """c(z) = Σ_j w_j M(z, z_j), shape [len(z)]; without weights the mean over the opponents."""
@@ -109,8 +118,7 @@ class Margin(ABC):
         held = copy.copy(self)
         held.shape = (num_states, num_actions)
         if callable(self.features):
-            held.features = self.features(finite_outcomes(num_states, num_actions))
-            held._rows = held.encode(held.features)
+            held._hold(self.read(self.features(finite_outcomes(num_states, num_actions))))
         held._fit_rows(n)
         if len(held._rows) != n:
             raise InputError(
@@ -151,6 +159,15 @@ def as_scalars(values: Any, what: str) -> Array:
     if array.ndim not in (1, 2):
         raise InputError(f"{what} must have shape (n,) or (S, A), got {array.shape}")
     return array.reshape(-1)
+
+
+def as_labels(values: Any, what: str, number: int, of: str) -> NDArray[np.int64]:
+    """One whole number from 0 to number − 1 a pair."""
+    labels = as_scalars(values, what)
+    wrong = np.flatnonzero((labels != np.floor(labels)) | (labels < 0) | (labels >= number))
+    if len(wrong):
+        raise InputError(f"{what}[{wrong[0]}] is {labels[wrong[0]]:g}; there are {number} {of}, 0 to {number - 1}")
+    return labels.astype(np.int64)
 
 
 def as_columns(values: Any, what: str, columns: int | None = None) -> Array:

@@ -16,7 +16,7 @@ from mdcontest.margins.base import (
     Margin,
     as_columns,
     as_finite,
-    as_scalars,
+    as_labels,
     blocks,
     require_skew,
 )
@@ -41,13 +41,10 @@ class Dense(Margin):
         else:
             self.M = require_skew(matrix, "M")
         self.M.setflags(write=False)
-        self.features = self._rows = self.encode(np.arange(len(self.M)) if index is None else index)
+        self._hold(np.arange(len(self.M)) if index is None else index)
 
-    def encode(self, values: Any) -> Any:
-        index = as_scalars(values, "index").astype(np.int64)
-        if index.min() < 0 or index.max() >= len(self.M):
-            raise InputError(f"index must point into the {len(self.M)} rows of M, got {index.min()} … {index.max()}")
-        return index
+    def read(self, values: Any) -> Any:
+        return as_labels(values, "index", len(self.M), "rows of M")
 
     def kernel(self, f: Any, g: Any) -> Array:
         return self.M[np.ix_(f, g)]
@@ -88,10 +85,9 @@ class BestTwoOfThree(SymmetricBlocks):
     fields: ClassVar = {"features": "features"}
 
     def __init__(self, features: Features) -> None:
-        self.features = features if callable(features) else self.encode(features)
-        self._rows = None if callable(features) else self.features
+        self._hold(features)
 
-    def encode(self, values: Any) -> Array:
+    def read(self, values: Any) -> Array:
         return as_columns(values, "features", columns=3)
 
     def kernel(self, f: Array, g: Array) -> Array:
@@ -175,7 +171,8 @@ def FromPreference(P: Any, outcomes: Any = None) -> Margin:
     """M = P − ½ for a pairwise-preference function, P(z, z') = 1 − P(z', z) in [0, 1].
 
     P is a matrix over the pairs, or a function `P(z, w)` like that of `Pairwise`. Note the scale: P − ½ lies in
-    [−½, ½]; 2P − 1 and the logit are other margins with, in general, other solutions (app. BT).
+    [−½, ½]. 2P − 1 is twice that, with the same solutions; the logit is another margin with, in general, other
+    solutions (app. BT).
     """
     if callable(P):
 

@@ -16,6 +16,7 @@ from mdcontest.margins.base import (
     Margin,
     as_columns,
     as_finite,
+    as_labels,
     as_scalars,
     blocks,
     require_skew,
@@ -29,15 +30,14 @@ class RewardDifference(Margin):
     fields: ClassVar = {"reward": "reward"}
 
     def __init__(self, reward: Features) -> None:
-        self.features = reward if callable(reward) else as_scalars(reward, "reward")
-        self._rows = None if callable(reward) else self.features
+        self._hold(reward)
 
     @property
     def reward(self) -> Array:
         """r over all pairs, shape [n]."""
         return self.rows()
 
-    def encode(self, values: Any) -> Array:
+    def read(self, values: Any) -> Array:
         return as_scalars(values, "reward")
 
     def kernel(self, f: Array, g: Array) -> Array:
@@ -60,10 +60,9 @@ class LowRank(Margin):
 
     def __init__(self, features: Features, J: ArrayLike) -> None:
         self.J = require_skew(as_finite(J, "J"), "J")
-        self.features = features if callable(features) else self.encode(features)
-        self._rows = None if callable(features) else self.features
+        self._hold(features)
 
-    def encode(self, values: Any) -> Array:
+    def read(self, values: Any) -> Array:
         return as_columns(values, "features", columns=len(self.J))
 
     def kernel(self, f: Array, g: Array) -> Array:
@@ -90,23 +89,15 @@ class Classes(Margin):
 
     def __init__(self, labels: Features, matrix: ArrayLike) -> None:
         self.class_matrix = require_skew(as_finite(matrix, "matrix"), "matrix")
-        self.features = labels if callable(labels) else self.encode(labels)
-        self._rows = None if callable(labels) else self.features
+        self._hold(labels)
 
     @property
     def labels(self) -> Array:
         """The class of every pair, shape [n]."""
         return self.rows()
 
-    def encode(self, values: Any) -> Any:
-        labels = as_scalars(values, "labels")
-        number = len(self.class_matrix)
-        wrong = np.flatnonzero((labels != np.floor(labels)) | (labels < 0) | (labels >= number))
-        if len(wrong):
-            raise InputError(
-                f"labels[{wrong[0]}] is {labels[wrong[0]]:g}; the matrix has {number} classes, 0 to {number - 1}"
-            )
-        return labels.astype(np.int64)
+    def read(self, values: Any) -> Any:
+        return as_labels(values, "labels", len(self.class_matrix), "classes")
 
     def kernel(self, f: Any, g: Any) -> Array:
         return self.class_matrix[np.ix_(f, g)]
@@ -142,14 +133,17 @@ class Signs(Margin):
     ) -> None:
         if weights is None and callable(features):
             raise InputError("Signs of a function of outcomes needs its weights, one a feature")
-        self.features = features if callable(features) else as_columns(features, "features")
-        columns = np.shape(self.features)[1] if weights is None else np.size(np.asarray(weights, float))
-        self.weights = as_scalars(np.ones(columns) if weights is None else weights, "weights")
-        self.period = _periods(period, columns)
-        self._rows = None if callable(features) else self.encode(self.features)
+        if weights is None:
+            weights = np.ones(as_columns(features, "features").shape[1])
+        self.weights = as_scalars(weights, "weights")
+        self.period = _periods(period, len(self.weights))
+        self._hold(features)
 
-    def encode(self, values: Any) -> Array:
-        columns = as_columns(values, "features", columns=len(self.weights)).copy()
+    def read(self, values: Any) -> Array:
+        return as_columns(values, "features", columns=len(self.weights))
+
+    def encode(self, features: Any) -> Array:
+        columns = features.copy()
         for k, period in enumerate(self.period):
             if period is not None:
                 columns[:, k] = np.round((columns[:, k] / period) % 1.0 * TURN) % TURN
@@ -219,7 +213,8 @@ class Aggregated(Signs):
             if weights.min() < 0 or weights.sum() <= 0:
                 raise InputError(f"weights of individuals must be nonnegative and not all zero, got {weights.tolist()}")
         super().__init__(utilities, weights)
-        self.weights = self.weights / self.weights.sum()
+        if abs(self.weights.sum() - 1) > 4 * np.finfo(float).eps:  # else a file read and written again would change
+            self.weights = self.weights / self.weights.sum()
 
     @property
     def utilities(self) -> Array:

@@ -18,7 +18,7 @@ MAX_LP_PAIRS = 1500
 """Up to here the linear program takes seconds (about 20 s at 1,500 dense pairs on one core)."""
 
 
-def choose(contest: Contest) -> tuple[Solver, str]:
+def choose_solver(contest: Contest) -> tuple[Solver, str]:
     """A solver for the contest, and the reason in a sentence."""
     n = contest.num_pairs
     if n <= MAX_LP_PAIRS:
@@ -49,7 +49,7 @@ def solve(contest: Contest, solver: Solver | None = None, *, tol: float = 1e-9, 
         raise InputError(f"tol must be a nonnegative number, got {tol}")
     refuse_if_not_unichain(contest)
     if solver is None:
-        solver, why = choose(contest)
+        solver, why = choose_solver(contest)
     else:
         given = ", ".join(f"{f.name}={getattr(solver, f.name)!r}" for f in fields(solver))  # type: ignore[arg-type]
         why = f"asked for, with {given}"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax
 
 from mdcontest.conditions import check_conditions
 from mdcontest.contest import Contest
@@ -50,13 +50,12 @@ class HPI:
 
 
 UpdateRule = Callable[[Array, Array, Array, Evaluation], Array]
-"""(reference rule, scores z [S, A], η [S, 1], evaluation of d_k) → next rule."""
+"""(log of the reference rule, scores z [S, A], η [S, 1], evaluation of d_k) → log of the next rule."""
 
 
-def hedge_step(reference: Array, scores: Array, eta: Array, _: Evaluation) -> Array:
-    """d(a|s) ∝ reference(a|s)·exp(η z(s, a)), evaluated so that nothing overflows."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(softmax(np.log(reference) + eta * scores, axis=1))
+def hedge_step(log_reference: Array, scores: Array, eta: Array, _: Evaluation) -> Array:
+    """d(a|s) ∝ reference(a|s)·exp(η z(s, a)), in logarithms: a probability that underflows can come back."""
+    return np.asarray(log_softmax(log_reference + eta * scores, axis=1))
 
 
 def hedged_policy_iteration(
@@ -69,10 +68,10 @@ def hedged_policy_iteration(
     return_rule: Callable[[Array], Array],
 ) -> Proposal:
     """The loop of Algorithms 1 and 2, which differ in how steps 3 and 4 are carried out."""
-    rate = learning_rate(contest, iterations, eta)
+    used, rate = learning_rate(contest, iterations, eta)
     shape = (contest.num_states, contest.num_actions)
-    d_1 = np.full(shape, 1 / contest.num_actions)
-    d, x_bar, scores = d_1, np.zeros(shape), np.zeros(shape)
+    log_d_1 = np.full(shape, -math.log(contest.num_actions))
+    log_d, x_bar, scores = log_d_1, np.zeros(shape), np.zeros(shape)
     marks = _Marks(contest)
     found: Evaluation | None = None
     status, k = Status.ITERATION_LIMIT, 0
@@ -80,7 +79,7 @@ def hedged_policy_iteration(
         for k in range(1, iterations + 1):
             # 1. Compute occupancy measure
             # 2. Evaluate
-            found = evaluate(contest, d, found)
+            found = evaluate(contest, np.exp(log_d), found)
             x_bar = x_bar + (found.x - x_bar) / k
             if marks.due(k, iterations) and marks.measure(k, x_bar) <= gap:
                 break
@@ -89,20 +88,20 @@ def hedged_policy_iteration(
             advantage = found.Q - found.V[:, None]
             if eta == "adaptive":
                 scores = scores + advantage
-                d = update(d_1, scores, rate(advantage), found)
+                log_d = update(log_d_1, scores, rate(advantage), found)
             else:
-                d = update(d, advantage, rate(advantage), found)
+                log_d = update(log_d, advantage, rate(advantage), found)
     except KeyboardInterrupt:
         if k <= 1:
             raise
         status = Status.INTERRUPTED
     # 4. Compute decision rule of the return policy
-    info = {"iterations": k, "eta": eta if isinstance(eta, str) else float(eta)}
+    info = {"iterations": k, "eta": used}
     return Proposal(return_rule(x_bar), status, History(np.array(marks.iterations), np.array(marks.gaps)), info)
 
 
-def learning_rate(contest: Contest, iterations: int, eta: Eta) -> Callable[[Array], Array]:
-    """A function from the advantages of the current iterate, shape [S, A], to η, shape [S, 1] or [1, 1]."""
+def learning_rate(contest: Contest, iterations: int, eta: Eta) -> tuple[float | str, Callable[[Array], Array]]:
+    """The rate's number (or "adaptive"), and a function from the advantages of d_k [S, A] to η [S, 1] or [1, 1]."""
     if not isinstance(iterations, int | np.integer) or iterations < 1:
         raise InputError(f"iterations must be a whole number, at least 1, got {iterations}")
     log_actions = math.log(contest.num_actions)
@@ -113,11 +112,11 @@ def learning_rate(contest: Contest, iterations: int, eta: Eta) -> Callable[[Arra
             squares[:] += np.max(advantage**2, axis=1, keepdims=True)
             return np.sqrt(np.divide(log_actions, squares, out=np.zeros_like(squares), where=squares > 0))
 
-        return adaptive
+        return "adaptive", adaptive
     constant = theorem_rate(contest, iterations) if eta == "theorem" else eta
     if not isinstance(constant, int | float | np.number) or not (math.isfinite(constant) and constant >= 0):
         raise InputError(f"eta must be 'adaptive', 'theorem' or a nonnegative number, got {eta!r}")
-    return lambda advantage: np.full((1, 1), float(constant))
+    return float(constant), lambda advantage: np.full((1, 1), float(constant))
 
 
 def theorem_rate(contest: Contest, iterations: int) -> float:

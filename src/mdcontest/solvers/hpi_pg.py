@@ -55,12 +55,11 @@ class HPIPG:
         return_rule = self._ascend_likelihood if by_gradient else decision_rule
         return hedged_policy_iteration(contest, self.iterations, self.eta, gap, report, update, return_rule)
 
-    def _ascend_hedge(self, reference: Array, scores: Array, eta: Array, found: Evaluation) -> Array:
+    def _ascend_hedge(self, log_reference: Array, scores: Array, eta: Array, found: Evaluation) -> Array:
         """Step 3 from θ = log d_ref."""
         weight = (found.x.sum(axis=1, keepdims=True) > 0).astype(float)
-        log_reference = np.log(np.maximum(reference, 1e-300))
         theta = self._ascend(hedge_objective(log_reference, eta * scores, weight), log_reference)
-        return np.asarray(softmax(theta, axis=1))
+        return np.asarray(log_softmax(theta, axis=1))
 
     def _ascend_likelihood(self, x_bar: Array) -> Array:
         """Step 4 from θ = 0."""

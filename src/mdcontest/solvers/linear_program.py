@@ -13,6 +13,10 @@ Here h has the sign of the program; a certificate's h has the opposite one.
 from __future__ import annotations
 
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -53,8 +57,7 @@ class LinearProgram:
         interrupted, attempts = False, 0
         for tolerance, crossover in ATTEMPTS:
             attempts += 1
-            status, values = _run(program, self.method, tolerance, crossover, report)
-            interrupted = status == highspy.HighsModelStatus.kInterrupt
+            interrupted, values = _run(program, self.method, tolerance, crossover, report)
             if len(values):
                 x = np.maximum(values[: contest.num_pairs], 0.0).reshape(contest.num_states, contest.num_actions)
                 rule = decision_rule(x)
@@ -111,8 +114,8 @@ def flow_matrix(contest: Contest) -> Any:
     return sp.csr_array(P.T - leaves)
 
 
-def _run(program: Any, method: str, tolerance: float, crossover: bool, report: Report) -> tuple[Any, Array]:
-    """HiGHS's status and the values of the variables (none, if it was stopped before it had any)."""
+def _run(program: Any, method: str, tolerance: float, crossover: bool, report: Report) -> tuple[bool, Array]:
+    """Whether the user stopped HiGHS, and the values of the variables (none if it had none yet)."""
     highs = highspy.Highs()
     highs.silent()
     for option, value in {
@@ -126,18 +129,32 @@ def _run(program: Any, method: str, tolerance: float, crossover: bool, report: R
         highs.setOptionValue(option, value)
     highs.passModel(program)
 
-    def alive(event: Any) -> None:
-        # Ctrl-C must not travel through HiGHS as an exception: ask it to stop instead.
-        try:
+    with _catch_interrupt() as interrupted:
+
+        def alive(event: Any) -> None:
             out = event.data_out
             report(Progress(int(max(out.simplex_iteration_count, out.ipm_iteration_count))))
-        except KeyboardInterrupt:
-            event.interrupt()
+            if interrupted.is_set():
+                event.interrupt()
 
-    highs.cbSimplexInterrupt.subscribe(alive)
-    highs.cbIpmInterrupt.subscribe(alive)
-    highs.run()
-    return highs.getModelStatus(), np.array(highs.getSolution().col_value)
+        highs.cbSimplexInterrupt.subscribe(alive)
+        highs.cbIpmInterrupt.subscribe(alive)
+        highs.run()
+        return interrupted.is_set(), np.array(highs.getSolution().col_value)
+
+
+@contextmanager
+def _catch_interrupt() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets: an exception must not travel through HiGHS's frames."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _require_memory(n: int) -> None:

@@ -1,0 +1,273 @@
+"""The command line as a person uses it: output, files, exit codes, and no traceback whatever the input."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mdcontest as mdc
+from mdcontest.cli import main
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def contest_file(tmp_path):
+    path = tmp_path / "contest.json"
+    mdc.examples.make("corridor").save(path)
+    return path
+
+
+def test_the_whole_walk(run, tmp_path):
+    """example → check → solve → verify, each reading what the one before wrote."""
+    contest, solution = tmp_path / "c.npz", tmp_path / "s.json"
+    assert run("example", "corridor", "--out", contest)[0] == 0
+    code, out, _ = run("check", contest)
+    assert code == 0
+    assert "unichain:  yes" in out
+    code, out, _ = run("solve", contest, "--out", solution)
+    assert code == 0
+    assert "solved" in out
+    assert "scissors" in out
+    assert f"written to {solution}" in out
+    for exact in ([], ["--exact"]):
+        code, out, _ = run("verify", contest, solution, *exact)
+        assert code == 0
+        assert "the certificate holds" in out
+
+
+def test_json_output(run, contest_file, tmp_path):
+    code, out, _ = run("solve", contest_file, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["status"] == "solved"
+    assert np.shape(record["rule"]) == (7, 3)
+    (tmp_path / "s.json").write_text(out)
+    code, out, _ = run("verify", contest_file, tmp_path / "s.json", "--json", "--exact")
+    assert code == 0
+    assert json.loads(out)["holds"] is True
+    assert "/" in json.loads(out)["gap"]
+    code, out, _ = run("check", contest_file, "--json")
+    assert json.loads(out)["unichain"]["verdict"] == "yes"
+
+
+def test_examples_are_listed_and_printed(run, tmp_path):
+    code, out, _ = run("example")
+    assert code == 0
+    assert len(out.splitlines()) == len(mdc.examples.EXAMPLES)
+    for name in mdc.examples.EXAMPLES:
+        code, out, _ = run("example", name)
+        assert code == 0
+        (tmp_path / "e.json").write_text(out)
+        assert mdc.load_contest(tmp_path / "e.json").to_json() == out
+
+
+@pytest.mark.parametrize("solver", ["linear-program", "hpi", "hpi-pg", "policy-game", "mirror-descent"])
+def test_every_solver_by_name(run, contest_file, solver):
+    options = ["--iterations", "200"] if solver in ("hpi", "hpi-pg", "mirror-descent") else []
+    code, out, _ = run("solve", contest_file, "--solver", solver, "--tol", "1.0", *options)
+    assert code == 0, out
+
+
+def test_not_solved_to_tolerance_is_one(run, contest_file):
+    code, out, _ = run("solve", contest_file, "--solver", "hpi", "--iterations", "20", "--eta", "theorem")
+    assert code == 1
+    assert "iteration_limit" in out
+
+
+def test_a_refuted_certificate_is_one(run, contest_file, tmp_path):
+    run("solve", contest_file, "--out", tmp_path / "s.json")
+    record = json.loads((tmp_path / "s.json").read_text())
+    record["rule"] = record["rule"][::-1]
+    (tmp_path / "s.json").write_text(json.dumps(record))
+    code, out, _ = run("verify", contest_file, tmp_path / "s.json")
+    assert code == 1
+    assert "does NOT hold" in out
+
+
+def record_of(**changes):
+    return json.loads(mdc.examples.make("marriage").to_json()) | changes
+
+
+def with_transition(value):
+    record = record_of()
+    record["transitions"]["dense"][2][1][0] = value
+    return record
+
+
+two_rooms = {
+    "format": "mdcontest/contest",
+    "version": 1,
+    "states": 2,
+    "actions": 2,
+    "start": [0.5, 0.5],
+    "state_names": ["attic", "cellar"],
+    "transitions": {"dense": [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]},
+    "margin": {"kind": "reward_difference", "reward": [0, 1, 2, 3]},
+}
+BAD_INPUT = {
+    "wrong shape": (record_of(transitions={"dense": [[1.0]]}), "shape (S, A, S)"),
+    "row sum": (with_transition(0.5), "(s=2, a=1) sums to"),
+    "negative": (with_transition(-0.1), "negative"),
+    "not skew": (record_of(margin={"kind": "dense", "M": np.ones((12, 12)).tolist()}), "not skew-symmetric: M["),
+    "no states": (record_of(states=0, transitions={"dense": []}, start=[]), "(S, A, S)"),
+    "no actions": (record_of(actions=0, transitions={"dense": [[], [], [], []]}), "(S, A, S)"),
+    "start": (record_of(start=[1, 1, 0, 0]), "start sums to 2"),
+    "not unichain": (two_rooms, "not unichain: some policy never leaves the states [attic] and [cellar]"),
+    "wrong version": (record_of(version=99), "version 99"),
+    "truncated": (json.dumps(record_of())[:500], "truncated"),
+    "NaN": (json.dumps(record_of()).replace("0.8", "NaN"), "NaN"),
+    "infinite": (json.dumps(record_of()).replace("0.8", "Infinity"), "Infinity"),
+    "empty file": ("", "not JSON"),
+}
+
+
+@pytest.mark.parametrize("command", ["solve", "check"])
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_two_with_one_clear_line(run, tmp_path, command, case):
+    content, message = BAD_INPUT[case]
+    path = tmp_path / "contest.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    code, _, err = run(command, path)
+    assert code == 2
+    assert err.startswith("mdcontest: error: ")
+    assert len(err.splitlines()) == 1
+    if command == "solve":
+        assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solve", "nothing.json"], "No such file"),
+        (["solve", "."], "is a folder"),
+        (["check", "/dev/null"], "not JSON"),
+        (["example", "chess"], "there is no example 'chess'"),
+        (["example", "corridor", "--out", "/proc/nope.json"], "cannot write"),
+        (["example", "corridor", "--out", "c.txt"], "ending must be"),
+        (["solve", "{contest}", "--out", "{contest}"], "would replace the contest"),
+        (["solve", "{contest}", "--out", "missing/s.json"], "no folder that can be written to"),
+        (["solve", "{contest}", "--out", "s.csv"], "ending must be"),
+        (["solve", "{contest}", "--tol", "-1"], "tol must be"),
+        (["solve", "{contest}", "--eta", "1"], "--eta needs an iterative method"),
+        (["solve", "{contest}", "--solver", "hpi", "--iterations", "0"], "at least 1"),
+        (["solve", "{contest}", "--solver", "policy-game", "--eta", "1"], "takes no --eta"),
+        (["solve", "{contest}", "--max-bytes", "10"], "over the limit of 10"),
+        (["verify", "{contest}", "{contest}"], "expected 'mdcontest/solution'"),
+        (["demo", "--out", "/proc/nope"], "cannot write to /proc/nope"),
+        (["demo", "--iterations", "1"], "at least 10"),
+    ],
+)
+def test_bad_arguments(run, contest_file, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    before = contest_file.read_bytes()
+    code, _, err = run(*(a.replace("{contest}", str(contest_file)) for a in arguments))
+    assert code == 2
+    assert message in err
+    assert contest_file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["solve"], ["fly"], ["solve", "x", "--tol", "small"], ["solve", "x", "--eta", "abc"]]
+)
+def test_usage_errors_are_two(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: mdcontest" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not os.path.exists("/usr/bin/setpriv"), reason="root may write anywhere")
+def test_no_write_permission(tmp_path, contest_file):
+    """As an ordinary user in a folder that may only be read."""
+    folder = tmp_path / "readonly"
+    folder.mkdir()
+    os.chmod(folder, 0o555)
+    for parent in [tmp_path, *tmp_path.parents][:3]:
+        with contextlib.suppress(OSError):
+            os.chmod(parent, 0o755)
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    command = [*user, sys.executable, "-m", "mdcontest.cli", "example", "corridor", "--out", str(folder / "c.json")]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
+    if "Permission denied" in done.stderr and "mdcontest: error" not in done.stderr:
+        pytest.skip("the interpreter itself may not be read by an ordinary user here")
+    assert done.returncode == 2
+    assert "Permission denied" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_write_permission_simulated(run, tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    code, _, err = run("example", "corridor", "--out", tmp_path / "c.json")
+    assert code == 2
+    assert "cannot write" in err
+    assert "Permission denied" in err
+
+
+def test_interrupt(run, contest_file, tmp_path, monkeypatch):
+    """Ctrl-C during a solve: the policy so far is written with its certificate, exit code 1."""
+
+    @contextlib.contextmanager
+    def interrupting_bar(show):
+        yield lambda progress: os.kill(os.getpid(), signal.SIGINT) if progress.iteration == 30 else None
+
+    monkeypatch.setattr("mdcontest.cli.progress_bar", interrupting_bar)
+    out_file = tmp_path / "s.json"
+    code, out, _ = run("solve", contest_file, "--solver", "hpi", "--out", out_file)
+    assert code == 1
+    assert "interrupted" in out
+    assert mdc.verify(mdc.load_contest(contest_file), mdc.load_solution(out_file))
+
+
+def test_interrupt_before_there_is_a_solution(run, contest_file, monkeypatch):
+    @contextlib.contextmanager
+    def interrupting_bar(show):
+        yield lambda progress: os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("mdcontest.cli.progress_bar", interrupting_bar)
+    code, _, err = run("solve", contest_file, "--solver", "hpi")
+    assert code == 130
+    assert "interrupted before" in err
+
+
+def test_output_into_a_closed_pipe(contest_file):
+    command = f"{sys.executable} -m mdcontest.cli example finite-horizon | head -c 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_progress_on_a_terminal(monkeypatch, capsys):
+    """With a terminal on standard error and no patience a bar is drawn and cleared; without one nothing is."""
+    from mdcontest import progress as module
+    from mdcontest.solvers import Progress
+
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    with module.progress_bar() as report:
+        report(Progress(1, 10, 0.5))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with module.progress_bar() as report:
+        for k in range(1, 11):
+            report(Progress(k, 10, 0.5 / k))
+    assert "solving" in capsys.readouterr().err
+    with module.progress_bar(show=False) as report:
+        report(Progress(1, 10, 0.5))
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,70 @@
+"""The demo and its report: complete, self-contained, the same every time."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import mdcontest as mdc
+from mdcontest.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    assert main(["demo", "--out", str(folder), "--iterations", "60"]) == 0
+    return folder
+
+
+def test_page_is_self_contained(folder):
+    """No script, no link, no image and no style from elsewhere: every reference is inside the page."""
+    page = (folder / "report.html").read_text()
+    outside = []
+
+    class References(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            assert tag not in ("script", "link", "iframe", "object", "embed", "img")
+            targets = [v for k, v in attributes if k.split(":")[-1] in ("src", "href")]
+            outside.extend(target for target in targets if not target.startswith(("#", "data:")))
+
+    References().feed(page)
+    assert outside == []
+    assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
+
+
+def test_page_shows_every_contest_with_three_figures(folder):
+    page = (folder / "report.html").read_text()
+    for name in mdc.examples.EXAMPLES:
+        assert f"<td>{name}</td>" in page
+    assert page.count("<svg") == 3 * len(mdc.examples.EXAMPLES)
+    assert page.count("<td>yes</td>") == len(mdc.examples.EXAMPLES)
+    assert len(list((folder / "figures").glob("*.png"))) == 3 * len(mdc.examples.EXAMPLES)
+
+
+def test_page_is_the_same_every_time(folder, tmp_path):
+    main(["demo", "--out", str(tmp_path), "--iterations", "60"])
+    assert (tmp_path / "report.html").read_text() == (folder / "report.html").read_text()
+
+
+def test_table_is_printed(tmp_path, capsys):
+    main(["demo", "--out", str(tmp_path), "--iterations", "10"])
+    out = capsys.readouterr().out
+    for name in mdc.examples.EXAMPLES:
+        assert name in out
+    assert "report.html" in out
+
+
+def test_names_are_escaped():
+    """A contest's name is text, not HTML."""
+    import tempfile
+    from pathlib import Path
+
+    from mdcontest.report.page import Section, write_page
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "page.html"
+        write_page(path, "<script>alert(1)</script>", ["a"], [["<b>"]], [Section("<i>", "&", "", [])])
+        page = path.read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "<td>&lt;b&gt;</td>" in page

@@ -1,0 +1,230 @@
+"""Margins: every fast product against the slow obvious matrix, skewness, ties, bounds, errors that name the culprit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mdcontest as mdc
+from mdcontest import margins
+from mdcontest.margins import margin_from_record, margin_to_record
+from random_contests import MARGINS, random_margin
+from strategies import seeds
+
+kinds = st.sampled_from(MARGINS)
+
+
+def bound_margin(seed, kind, S=4, A=3):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(S), size=(S, A))
+    return mdc.Contest(P, np.ones(S) / S, random_margin(rng, S, A, kind)).margin, rng
+
+
+@given(seeds, kinds, st.integers(1, 5), st.integers(1, 4))
+def test_apply_is_the_matrix_product(seed, kind, S, A):
+    margin, rng = bound_margin(seed, kind, S, A)
+    x = rng.normal(size=(S, A))
+    M = margin.matrix()
+    expected = (M @ x.reshape(-1)).reshape(S, A)
+    for given_ in (x, x.reshape(-1)):
+        found = margin.apply(given_)
+        assert found.shape == (S, A)
+        np.testing.assert_allclose(found, expected, atol=1e-10 * (1 + np.abs(M).max() * np.abs(x).sum()))
+
+
+@given(seeds, kinds)
+def test_matrix_is_skew_and_bounded(seed, kind):
+    margin, _ = bound_margin(seed, kind)
+    M = margin.matrix()
+    np.testing.assert_allclose(M, -M.T, atol=1e-12 * (1 + np.abs(M).max()))
+    assert np.abs(M).max() <= margin.bound * (1 + 1e-12)
+
+
+@given(seeds, kinds)
+def test_against_chosen_opponents(seed, kind):
+    """Rows and weighted opponents chosen by index, against the same block of the matrix."""
+    margin, rng = bound_margin(seed, kind)
+    n = len(margin.rows())
+    z, opponents = rng.integers(n, size=5), rng.integers(n, size=7)
+    w = rng.normal(size=7)
+    block = margin.matrix()[np.ix_(z, opponents)]
+    np.testing.assert_allclose(margin.matrix(z, opponents), block, atol=1e-12)
+    np.testing.assert_allclose(margin.against(z, opponents, w), block @ w, atol=1e-10 * (1 + np.abs(block).max()))
+    np.testing.assert_allclose(margin.against(z, opponents), block.mean(axis=1), atol=1e-10 * (1 + np.abs(block).max()))
+
+
+@given(seeds, kinds)
+def test_records_round_trip(seed, kind):
+    margin, _ = bound_margin(seed, kind)
+    again = margin_from_record(margin_to_record(margin)).bind(4, 3)
+    np.testing.assert_array_equal(again.matrix(), margin.matrix())
+
+
+@given(seeds, st.sampled_from([m for m in MARGINS if m not in ("dense", "preference")]))
+def test_features_may_be_a_function_of_outcomes(seed, kind):
+    """The same margin from an array, and from a function that looks the pair up by its outcome's state and action."""
+    S, A = 4, 3
+    rng = np.random.default_rng(seed)
+    table = random_margin(rng, S, A, kind)
+
+    def look_up(z):
+        rows = np.asarray(table.features).reshape(S, A, -1)[z.obs, z.action]
+        return rows[:, 0] if rows.shape[1] == 1 else rows
+
+    made = {
+        "low rank": lambda: margins.LowRank(look_up, table.J),
+        "reward": lambda: margins.RewardDifference(look_up),
+        "classes": lambda: margins.Classes(look_up, table.class_matrix),
+        "signs": lambda: margins.Signs(look_up, table.weights),
+        "circular": lambda: margins.Signs(look_up, table.weights, period=table.period),
+        "two of three": lambda: margins.BestTwoOfThree(look_up),
+        "voters": lambda: margins.Aggregated(look_up, table.weights),
+        "function": lambda: margins.Pairwise(lambda z, w: table.fn(look_up(z), look_up(w))),
+    }[kind]()
+    P = rng.dirichlet(np.ones(S), size=(S, A))
+    by_function = mdc.Contest(P, np.ones(S) / S, made).margin
+    by_table = mdc.Contest(P, np.ones(S) / S, table).margin
+    np.testing.assert_array_equal(by_function.matrix(), by_table.matrix())
+    # Unbound, it works on batches of outcomes as a task's would.
+    batch = mdc.Outcomes(obs=np.array([0, 1, 3]), action=np.array([2, 0, 1]))
+    index = batch.obs * A + batch.action
+    np.testing.assert_array_equal(made.matrix(batch, batch), by_table.matrix()[np.ix_(index, index)])
+    np.testing.assert_allclose(
+        made.against(batch, batch), by_table.matrix()[np.ix_(index, index)].mean(axis=1), atol=1e-12
+    )
+
+
+@given(seeds, st.integers(1, 400), st.integers(1, 3))
+def test_signs_with_many_ties(seed, n, levels):
+    """Integer features collide all the time; sorting must count ties as zero, exactly as the matrix does."""
+    rng = np.random.default_rng(seed)
+    period = [None, 4.0, 2 * np.pi]
+    features = np.stack(
+        [rng.integers(levels, size=n), rng.integers(-9, 9, size=n), rng.integers(-8, 8, size=n) * np.pi / 4], 1
+    )
+    margin = margins.Signs(features, rng.normal(size=3), period=period)
+    w = rng.uniform(size=n)
+    np.testing.assert_allclose(margin.apply(w), margin.matrix() @ w, atol=1e-9)
+    np.testing.assert_array_equal(margin.matrix(), -margin.matrix().T)
+
+
+def test_circular_sign_by_hand():
+    """A quarter turn ahead wins, a quarter behind loses; ties and half turns are indifferent. Angles wrap."""
+    angles = np.array([0.0, np.pi / 2, np.pi, 3 * np.pi / 2, 2 * np.pi])[:, None]
+    M = margins.Signs(angles, [1.0], period=2 * np.pi).matrix()
+    expected = np.array([[0, -1, 0, 1, 0], [1, 0, -1, 0, 1], [0, 1, 0, -1, 0], [-1, 0, 1, 0, -1], [0, -1, 0, 1, 0]])
+    np.testing.assert_array_equal(M, expected)
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-20, 20, size=(300, 1))
+    np.testing.assert_array_equal(margins.Signs(a, [1.0], period=2 * np.pi).matrix(), np.sign(np.sin(a - a.T)))
+
+
+def test_best_two_of_three_by_hand():
+    """May's suitors x, y, z beat each other in a circle; one win and two ties win; one each way is indifference."""
+    x, y, z = (3, 1, 2), (2, 3, 1), (1, 2, 3)
+    M = margins.BestTwoOfThree([x, y, z]).matrix()
+    np.testing.assert_array_equal(M, [[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
+    ties = margins.BestTwoOfThree([(1, 0, 0), (0, 0, 0), (0, 1, 0)]).matrix()
+    np.testing.assert_array_equal(ties, [[0, 1, 0], [-1, 0, -1], [0, 1, 0]])
+
+
+def test_condorcet_by_hand():
+    """Three voters, three options in a circle: two of three prefer A to B, B to C, C to A, so M = ±1/3."""
+    M = margins.Aggregated([[3, 1, 2], [2, 3, 1], [1, 2, 3]]).matrix()
+    np.testing.assert_allclose(M, np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) / 3, atol=1e-15)
+    weighted = margins.Aggregated([[3, 1, 2], [2, 3, 1], [1, 2, 3]], weights=[2, 1, 1])
+    np.testing.assert_allclose(weighted.weights, [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(weighted.matrix()[0, 1], 0.5 - 0.25 + 0.25)
+
+
+def test_preference_scale():
+    """FromPreference is P − ½, for matrices and functions."""
+    P = np.array([[0.5, 0.9], [0.1, 0.5]])
+    np.testing.assert_allclose(margins.FromPreference(P).matrix(), [[0, 0.4], [-0.4, 0]])
+    by_function = margins.FromPreference(lambda z, w: 1 / (1 + np.exp(w - z)), np.array([0.0, 2.0]))
+    np.testing.assert_allclose(by_function.matrix()[1, 0], 1 / (1 + np.exp(-2)) - 0.5)
+
+
+def test_large_offsets_of_a_reward_do_not_eat_digits():
+    reward = 1e9 + np.array([0.0, 1.0, 2.0])
+    x = np.array([0.25, 0.25, 0.5])
+    np.testing.assert_allclose(margins.RewardDifference(reward).apply(x), [-1.25, -0.25, 0.75], rtol=1e-12)
+
+
+def test_pairwise_is_evaluated_by_blocks(monkeypatch):
+    """With a block of one row the answer is the same, and no call ever sees all n² pairs."""
+    score = np.random.default_rng(0).normal(size=40)
+    sizes = []
+
+    def fn(z, w):
+        sizes.append(len(z))
+        return np.tanh(z - w)
+
+    whole = margins.Pairwise(fn, score).matrix()
+    monkeypatch.setattr("mdcontest.margins.base.BLOCK_PAIRS", 64)
+    sizes.clear()
+    x = np.random.default_rng(1).uniform(size=40)
+    np.testing.assert_allclose(margins.Pairwise(fn, score).apply(x), whole @ x, atol=1e-12)
+    assert max(sizes) < 40 * 40 / 4
+
+
+NAN = float("nan")
+ERRORS = {
+    "worst pair by name": (
+        lambda: mdc.Contest(np.ones((1, 2, 1)), [1.0], [[0.0, 0.9], [-0.3, 0.0]]),
+        r"not skew-symmetric: M\[\(0,0\),\(0,1\)\] \+ M\[\(0,1\),\(0,0\)\] = 0\.6; pass margins\.antisymmetrise",
+    ),
+    "diagonal": (lambda: margins.Dense(np.eye(2)), r"M\[0,0\] \+ M\[0,0\] = 2"),
+    "margin with NaN": (lambda: margins.Dense([[0, NAN], [0, 0]]), r"M\[0, 1\] is nan"),
+    "margin with infinity": (lambda: margins.Dense([[0, np.inf], [-np.inf, 0]]), r"M\[0, 1\] is inf"),
+    "not square": (lambda: margins.Dense(np.zeros((2, 3))), "square"),
+    "words": (lambda: margins.Dense([["a", "b"], ["c", "d"]]), "array of numbers"),
+    "J not skew": (lambda: margins.LowRank(np.ones((2, 2)), np.eye(2)), r"J\[0,0\]"),
+    "wrong columns": (lambda: margins.LowRank(np.ones((2, 3)), np.zeros((2, 2))), "2 columns, got 3"),
+    "label out of range": (lambda: margins.Classes([0, 3], np.zeros((3, 3))), r"labels\[1\] is 3"),
+    "label a fraction": (lambda: margins.Classes([0, 0.5], np.zeros((3, 3))), r"labels\[1\] is 0\.5"),
+    "classes not skew": (lambda: margins.Classes([0, 1], np.ones((2, 2))), "not skew-symmetric"),
+    "two features of three": (lambda: margins.BestTwoOfThree(np.ones((4, 2))), "3 columns, got 2"),
+    "period zero": (lambda: margins.Signs(np.ones((2, 1)), [1.0], period=0.0), "period 0.0"),
+    "too many periods": (lambda: margins.Signs(np.ones((2, 1)), [1.0], period=[1.0, 2.0]), "2 entries for 1"),
+    "negative voter": (lambda: margins.Aggregated(np.ones((2, 2)), [-1, 2]), "nonnegative"),
+    "no probability": (lambda: margins.FromPreference([[0.5, 1.2], [-0.2, 0.5]]), "entry -0.2"),
+    "not complementary": (lambda: margins.FromPreference([[0.5, 0.9], [0.9, 0.5]]), r"P\[0,1\] \+ P\[1,0\] = 1\.8"),
+    "function not skew": (
+        lambda: margins.Pairwise(lambda z, w: z * w, np.array([1.0, 2.0])).matrix(),
+        r"fn\(z, w\) = 4 but fn\(w, z\) = 4 for z = 2\.0 and w = 2\.0",
+    ),
+    "function of one pair": (
+        lambda: margins.Pairwise(lambda z, w: 0.0, np.array([1.0, 2.0])).matrix(),
+        "one number a pair",
+    ),
+    "function returning NaN": (
+        lambda: margins.Pairwise(lambda z, w: z * NAN, np.array([1.0, 2.0])).matrix(),
+        "is nan",
+    ),
+    "not a function": (lambda: margins.Pairwise(3, np.ones(2)), "fn must be a function"),
+    "no outcomes": (lambda: margins.RewardDifference(lambda z: z.obs).matrix(), "features are a function"),
+    "too few pairs": (
+        lambda: mdc.Contest(np.ones((1, 2, 1)), [1.0], margins.RewardDifference([1.0])),
+        "1 pairs.*2 pairs",
+    ),
+    "x of another size": (lambda: margins.RewardDifference([1.0, 2.0]).apply([1.0]), "x has 1 entries"),
+    "weights of another size": (
+        lambda: margins.RewardDifference([1.0, 2.0]).against([0], [0, 1], [1.0]),
+        "2 weights, got 1",
+    ),
+    "empty": (lambda: margins.RewardDifference([]), "empty"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_name_the_culprit(case):
+    make, message = ERRORS[case]
+    with pytest.raises(mdc.InputError, match=message):
+        make()
+
+
+def test_rounding_errors_of_a_skew_matrix_are_removed():
+    M = np.array([[1e-17, 1.0], [-1.0 + 1e-12, 0.0]])
+    found = margins.Dense(M).matrix()
+    np.testing.assert_array_equal(found, -found.T)

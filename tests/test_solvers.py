@@ -1,0 +1,170 @@
+"""Solvers × contests: every certified gap within its tolerance, every certificate verified, never equal rules."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import mdcontest as mdc
+from mdcontest.solvers import HPI, HPIPG, LinearProgram, MirrorDescent, PolicyGame
+from random_contests import random_contest
+
+FULL_COUNT, REDUCED_COUNT = 200, 40
+SEEDS = range(FULL_COUNT)
+
+
+def contest_of(seed):
+    """2–30 states, 2–6 actions; every third small enough for the oracles, so that at least 60 of 200 are."""
+    return random_contest(seed, max_policies=4096 if seed % 3 == 0 else None)
+
+
+def test_enough_contests_are_small_enough_for_the_oracles():
+    small = [c for c in map(contest_of, SEEDS) if c.num_actions**c.num_states <= 4096]
+    assert len(small) >= 60
+    sizes = {(c.num_states, c.num_actions) for c in map(contest_of, SEEDS)}
+    assert {s for s, _ in sizes} >= set(range(2, 11))
+    assert {a for _, a in sizes} == set(range(2, 7))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_solvers_agree(seed, count):
+    """Agreement: each certified gap is within its tolerance. The linear program verifies at 1e-8."""
+    if seed >= count(REDUCED_COUNT, FULL_COUNT):
+        pytest.skip("run by make test-slow")
+    contest = contest_of(seed)
+    exact = mdc.solve(contest, LinearProgram())
+    assert exact.status == "solved"
+    assert exact.gap <= 1e-9 * contest.margin.bound
+    report = mdc.verify(contest, exact, tol=1e-8)
+    assert report, report
+    assert report.gap <= 1e-8 * (contest.margin.bound or 1)
+    # K·log K iterations are nothing to be proud of, but 1e-3 is reached on all of them.
+    hedged = mdc.solve(contest, HPI(200_000), tol=1e-3)
+    assert hedged.status == "solved", hedged.info
+    assert hedged.gap <= 1e-3 * contest.margin.bound
+    assert mdc.verify(contest, hedged)
+    if contest.num_actions**contest.num_states <= 4096:
+        game = mdc.solve(contest, PolicyGame())
+        assert game.status == "solved"
+        assert mdc.verify(contest, game)
+        assert mdc.average_margin(contest, game.rule, exact.rule) <= 1e-8 * (contest.margin.bound or 1)
+
+
+@pytest.mark.parametrize("example", list(mdc.examples.EXAMPLES))
+@pytest.mark.parametrize(
+    ("solver", "tol"),
+    [(None, 1e-9), (LinearProgram("simplex"), 1e-9), (HPI(3000), 0.2), (HPIPG(60), 0.5), (PolicyGame(), 1e-9)],
+    ids=["default", "simplex", "HPI", "HPIPG", "game"],
+)
+def test_every_solver_on_every_example(example, solver, tol):
+    contest = mdc.examples.make(example)
+    if isinstance(solver, PolicyGame) and contest.num_actions**contest.num_states > 4096:
+        pytest.skip("too many deterministic policies")
+    solution = mdc.solve(contest, solver, tol=tol)
+    assert solution.status == "solved", solution
+    assert mdc.verify(contest, solution)
+    assert mdc.verify(contest, solution, exact=True)
+    np.testing.assert_allclose(mdc.occupancy(contest, solution.rule), solution.occupancy, atol=1e-12)
+    assert abs(mdc.optimality_gap(contest, solution.rule) - solution.gap) < 1e-9
+
+
+@pytest.mark.parametrize("seed", [3, 9, 12])
+def test_mirror_descent_approaches_the_game(seed):
+    contest = random_contest(seed, max_policies=256)
+    solution = mdc.solve(contest, MirrorDescent(4000), tol=1e-6)
+    assert solution.gap <= 0.1 * contest.margin.bound
+    assert mdc.verify(contest, solution)
+    history = solution.history
+    assert history.gaps[-1] < history.gaps[0] or history.gaps[0] <= 1e-6 * contest.margin.bound
+
+
+def test_the_default_chooses_and_says_why(monkeypatch):
+    contest = mdc.examples.make("corridor")
+    small = mdc.solve(contest)
+    assert small.solver == "LinearProgram"
+    assert "21 pairs" in small.why
+    monkeypatch.setattr("mdcontest.solvers.choose.MAX_LP_PAIRS", 10)
+    large = mdc.solve(contest, tol=0.3)
+    assert large.solver == "HPI"
+    assert "21 pairs, over 10" in large.why
+    assert "asked for" in mdc.solve(contest, HPI(10)).why
+
+
+def test_a_constant_rate_survives_underflow():
+    """Rock-paper-scissors with a triple win; η = 100 drives probabilities to exact zeros, which must come back.
+
+    By skewness and symmetry of the update the average converges all the same (gap ≤ log 3/(ηK) + oscillation).
+    """
+    contest = mdc.Contest(np.ones((1, 3, 1)), [1.0], [[0, -1, 3], [1, 0, -1], [-3, 1, 0]])
+    for eta in (1.0, 10.0, 100.0):
+        assert mdc.solve(contest, HPI(1000, eta=eta), tol=0).gap < 0.1
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (HPI(0), "at least 1, got 0"),
+        (HPI(10, eta=-1.0), "eta must be"),
+        (HPI(10, eta=float("nan")), "eta must be"),
+        (HPI(10, eta="fast"), "eta must be"),
+        (HPIPG(10, maximiser="magic"), "maximiser must be"),
+        (MirrorDescent(0), "at least 1"),
+    ],
+)
+def test_bad_settings(solver, message):
+    with pytest.raises(mdc.InputError, match=message):
+        mdc.solve(mdc.examples.make("marriage"), solver)
+
+
+@pytest.mark.parametrize("tol", [-1.0, float("nan"), float("inf")])
+def test_bad_tolerance(tol):
+    with pytest.raises(mdc.InputError, match="tol must be"):
+        mdc.solve(mdc.examples.make("marriage"), tol=tol)
+
+
+def test_a_program_that_does_not_fit_is_refused_before_it_starts(monkeypatch):
+    monkeypatch.setattr("mdcontest.solvers.linear_program.BYTES_PER_ENTRY", 1e15)
+    with pytest.raises(mdc.SizeError, match=r"12 pairs.*needs about"):
+        mdc.solve(mdc.examples.make("marriage"), LinearProgram())
+
+
+def test_a_margin_without_preferences_is_solved_by_anything():
+    contest = mdc.Contest(np.ones((1, 3, 1)), [1.0], np.zeros((3, 3)))
+    for solver in (None, HPI(5), HPIPG(5), PolicyGame(), MirrorDescent(5)):
+        solution = mdc.solve(contest, solver)
+        assert solution.status == "solved"
+        assert mdc.verify(contest, solution)
+
+
+def test_progress_is_reported():
+    seen = []
+    mdc.solve(mdc.examples.make("corridor"), HPI(50), tol=0, progress=seen.append)
+    assert [p.iteration for p in seen][:3] == [1, 2, 3]
+    assert all(p.of == 50 and p.gap > 0 for p in seen)
+
+
+def interrupt_at(iteration):
+    """A progress report that presses Ctrl-C once, in the middle of the solve."""
+    pressed = []
+
+    def report(progress):
+        if progress.iteration >= iteration and not pressed:
+            pressed.append(progress.iteration)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return report
+
+
+@pytest.mark.parametrize("solver", [HPI(10**9), HPIPG(10**9), LinearProgram("ipm"), LinearProgram("simplex")], ids=repr)
+def test_interrupt_leaves_a_certified_solution(solver):
+    contest = random_contest(1, states=40, actions=4, shape="dense", margin="dense")
+    solution = mdc.solve(contest, solver, tol=0, progress=interrupt_at(5))
+    assert solution.status == "interrupted"
+    assert mdc.verify(contest, solution)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_interrupt_before_there_is_anything():
+    with pytest.raises(KeyboardInterrupt):
+        mdc.solve(mdc.examples.make("corridor"), HPI(10), tol=0, progress=interrupt_at(1))

@@ -1,0 +1,200 @@
+"""`verify`: true on what the solvers return, false on anything tampered with, and never fooled by NaN."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mdcontest as mdc
+from mdcontest.rational import _solve_integers
+from strategies import contests, contests_with_rules, dense_transitions, seeds
+
+
+def solved(example="marriage"):
+    contest = mdc.examples.make(example)
+    return contest, mdc.solve(contest)
+
+
+def claim_of(contest, rule):
+    """An honest solution for any rule."""
+    from mdcontest.solvers.base import certify
+
+    proof = certify(contest, rule)
+    return mdc.Solution(rule, proof.x, max(0.0, -proof.kappa), proof, mdc.Status.SOLVED, "test", "test", 1.0)
+
+
+def with_proof(solution, **changes):
+    return dataclasses.replace(solution, certificate=dataclasses.replace(solution.certificate, **changes))
+
+
+@given(contests_with_rules())
+def test_honest_claims_hold(case):
+    """Any rule with its true gap verifies, however bad the rule; the gap found is the gap."""
+    contest, rule = case
+    solution = claim_of(contest, rule)
+    report = mdc.verify(contest, solution)
+    assert report, report
+    assert abs(report.gap - mdc.optimality_gap(contest, rule)) <= 1e-9 * (1 + contest.margin.bound)
+
+
+NAN, INF = float("nan"), float("inf")
+TAMPERED = {
+    "gap too small": lambda s: dataclasses.replace(s, gap=s.gap - 0.1),
+    "gap NaN": lambda s: dataclasses.replace(s, gap=NAN),
+    "another rule": lambda s: dataclasses.replace(s, rule=s.rule[:, ::-1]),
+    "no rule": lambda s: dataclasses.replace(s, rule=s.rule * 1.1),
+    "negative rule": lambda s: dataclasses.replace(s, rule=np.array([[2.0, -1, 0]] * 4)),
+    "NaN rule": lambda s: dataclasses.replace(s, rule=np.full_like(s.rule, NAN)),
+    "occupancy": lambda s: dataclasses.replace(s, occupancy=s.occupancy[::-1]),
+    "NaN occupancy": lambda s: dataclasses.replace(s, occupancy=np.full_like(s.occupancy, NAN)),
+    "x": lambda s: with_proof(s, x=s.certificate.x[::-1]),
+    "x not normalised": lambda s: with_proof(s, x=2 * s.certificate.x),
+    "NaN x": lambda s: with_proof(s, x=np.full_like(s.certificate.x, NAN)),
+    "h": lambda s: with_proof(s, h=s.certificate.h + np.arange(4)),
+    "NaN h": lambda s: with_proof(s, h=np.full(4, NAN)),
+    "infinite h": lambda s: with_proof(s, h=np.full(4, INF)),
+    "kappa": lambda s: with_proof(s, kappa=s.certificate.kappa + 0.1),
+    "NaN kappa": lambda s: with_proof(s, kappa=NAN),
+}
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampered_solutions_do_not_hold(case, exact):
+    contest, solution = solved()
+    assert mdc.verify(contest, solution, exact=exact)
+    report = mdc.verify(contest, TAMPERED[case](solution), exact=exact)
+    assert not report
+    assert report.faults
+    assert "does NOT hold" in str(report)
+
+
+def test_a_rule_of_another_contest_does_not_hold():
+    contest, solution = solved()
+    other = mdc.Contest(
+        contest.transitions,
+        contest.start,
+        -contest.margin.matrix() + np.triu(np.ones((12, 12)), 1) - np.tril(np.ones((12, 12)), -1),
+    )
+    assert not mdc.verify(other, solution)
+
+
+def test_shapes_must_fit():
+    _, solution = solved()
+    with pytest.raises(mdc.InputError, match=r"rule has shape \(4, 3\), this contest needs \(7, 3\)"):
+        mdc.verify(mdc.examples.make("corridor"), solution)
+
+
+def test_a_rule_with_two_classes_is_not_verified():
+    P = np.zeros((2, 2, 2))
+    P[[0, 1], 0, [0, 1]], P[[0, 1], 1, [1, 0]] = 1, 1
+    contest = mdc.Contest(P, [0.5, 0.5], np.zeros((4, 4)))
+    stay = np.array([[1.0, 0], [1, 0]])
+    x = np.array([[0.5, 0], [0.5, 0]])
+    claim = mdc.Solution(x * 2, x, 0.0, mdc.Certificate(x, np.zeros(2), 0.0), mdc.Status.SOLVED, "test", "test", 1.0)
+    report = mdc.verify(contest, dataclasses.replace(claim, rule=stay))
+    assert not report
+    assert "several recurrent classes" in report.faults[0]
+
+
+@given(contests(max_states=5, max_actions=3))
+def test_the_exact_bound_is_above_the_true_gap(contest):
+    """Over the rationals: the bound is a Fraction, at least the exact payoff of every deterministic rival."""
+    solution = mdc.solve(contest)
+    report = mdc.verify(contest, solution, exact=True)
+    assert report, report
+    assert isinstance(report.gap, Fraction)
+    assert report.gap >= 0
+    assert float(report.gap) <= 1e-8 * (contest.margin.bound or 1)
+
+
+@given(contests_with_rules(max_states=4, max_actions=2, shapes=("dense", "periodic", "transient", "lazy")))
+def test_exact_bound_against_brute_force_rationals(case):
+    """An independent computation in Fractions: exact occupancies of all rivals by Gaussian elimination, exact payoffs.
+
+    The bound must be at least the largest payoff, and within 1e-9 of it because h is optimal up to rounding.
+    """
+    contest, rule = case
+    solution = claim_of(contest, rule)
+    bound = mdc.verify(contest, solution, exact=True).gap
+    S, A = contest.num_states, contest.num_actions
+    P = [[[Fraction(float(p)) for p in row] for row in block] for block in dense_transitions(contest)]
+    P = [[[p / sum(row) for p in row] for row in block] for block in P]
+    M = [[Fraction(float(v)) for v in row] for row in contest.margin.matrix()]
+
+    def exact_occupancy(d):
+        chain = [[sum(d[s][a] * P[s][a][t] for a in range(A)) for t in range(S)] for s in range(S)]
+        # (I − Pᵀ) ν = 0 with one equation replaced by Σν = 1, by elimination over the rationals.
+        rows = [[Fraction(int(s == t)) - chain[s][t] for s in range(S)] + [Fraction(0)] for t in range(S - 1)]
+        rows.append([Fraction(1)] * S + [Fraction(1)])
+        for k in range(S):
+            pivot = next(i for i in range(k, S) if rows[i][k] != 0)
+            rows[k], rows[pivot] = rows[pivot], rows[k]
+            rows[k] = [v / rows[k][k] for v in rows[k]]
+            for i in range(S):
+                if i != k:
+                    rows[i] = [v - rows[i][k] * w for v, w in zip(rows[i], rows[k], strict=True)]
+        return [rows[s][S] * d[s][a] for s in range(S) for a in range(A)]
+
+    def fractions(d):
+        return [[Fraction(float(v)) / sum(Fraction(float(u)) for u in row) for v in row] for row in d]
+
+    x = exact_occupancy(fractions(rule))
+    n = S * A
+    c = [sum((M[i][j] - M[j][i]) / 2 * x[j] for j in range(n)) for i in range(n)]
+    from strategies import deterministic_rules
+
+    payoffs = [
+        sum(u * v for u, v in zip(exact_occupancy(fractions(d)), c, strict=True)) for d in deterministic_rules(contest)
+    ]
+    assert bound >= max(payoffs)
+    assert float(bound - max(payoffs)) <= 1e-9 * (1 + contest.margin.bound)
+
+
+@given(seeds, st.integers(1, 6))
+def test_integer_elimination(seed, size):
+    """Bareiss against numpy, and exactly: A·solution = b over the integers."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-5, 6, size=(size, size))
+    b = rng.integers(-5, 6, size=size)
+    if abs(np.linalg.det(A)) < 0.5:
+        with pytest.raises(mdc.InputError, match="singular"):
+            _solve_integers([[*map(int, row), int(v)] for row, v in zip(A, b, strict=True)])
+        return
+    found = _solve_integers([[*map(int, row), int(v)] for row, v in zip(A, b, strict=True)])
+    for row, v in zip(A, b, strict=True):
+        assert sum(int(a) * f for a, f in zip(row, found, strict=True)) == int(v)
+
+
+def test_exact_is_refused_for_large_contests():
+    S = 200
+    contest = mdc.Contest.from_mdp(np.full((S, 1, S), 1 / S), np.full(S, 1 / S), np.zeros((S, 1)))
+    with pytest.raises(mdc.SizeError, match="up to 120 states"):
+        mdc.verify(contest, mdc.solve(contest), exact=True)
+
+
+def test_large_contests_use_the_fast_product_and_spot_checks(monkeypatch):
+    contest, solution = solved("corridor")
+    monkeypatch.setattr("mdcontest.verification.SLOW_PRODUCT_PAIRS", 5)
+    monkeypatch.setattr("mdcontest.verification.SPOT_CHECKS", 7)
+    assert mdc.verify(contest, solution)
+    wrong = mdc.margins.Classes
+    monkeypatch.setattr(wrong, "kernel_against", lambda self, f, g, w: np.ones(len(f)))
+    with pytest.raises(mdc.InputError, match="bug in the margin"):
+        mdc.verify(contest, solution)
+
+
+@given(contests(max_states=6))
+def test_sparse_stationary_agrees_with_elimination(contest):
+    from mdcontest import verification
+
+    rule = np.full((contest.num_states, contest.num_actions), 1 / contest.num_actions)
+    by_elimination = verification._occupancy(contest, rule)
+    limit, verification.ELIMINATION_STATES = verification.ELIMINATION_STATES, 1
+    try:
+        np.testing.assert_allclose(verification._occupancy(contest, rule), by_elimination, atol=1e-12)
+    finally:
+        verification.ELIMINATION_STATES = limit
