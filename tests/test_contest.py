@@ -80,6 +80,8 @@ def test_input_arrays_are_copied():
     P[:], start[:] = 7, 7
     np.testing.assert_array_equal(contest.transitions, GOOD)
     np.testing.assert_array_equal(contest.start, START)
+    with pytest.raises(ValueError, match="read-only"):
+        contest.transitions[0, 0, 0] = 1.0
 
 
 @given(contests(shapes=("garnet",)), seeds)

@@ -37,6 +37,12 @@ class Transitions:
     start: Array
     """μ, shape [S]."""
 
+    def __post_init__(self) -> None:
+        # Results are remembered for each contest, so what they were computed from must not change.
+        for values in (self.matrix, self.start, self.restart):
+            if isinstance(values, np.ndarray):
+                values.setflags(write=False)
+
     @property
     def num_states(self) -> int:
         return int(self.matrix.shape[1])
