@@ -21,15 +21,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numpy.typing import NDArray
 from scipy.linalg import lapack  # called directly: the wrappers cost more than a small solve
-from scipy.sparse.csgraph import connected_components
 
+from mdcontest.arrays import Array, Ints
+from mdcontest.components import recurrent_classes, with_bottom
 from mdcontest.errors import InputError
 from mdcontest.transitions import Transitions
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 
 class Chain:
@@ -42,8 +39,7 @@ class Chain:
         self.num_states = transitions.num_states
         self.start = transitions.start
         if restart is not None:
-            into, out = sp.csr_array(restart[:, None]), sp.csr_array(self.start[None, :])
-            inner = sp.block_array([[inner, into], [out, None]], format="csr")
+            inner = with_bottom(inner, restart, self.start)
         if sp.issparse(inner):
             inner.eliminate_zeros()  # an action never taken is no arc
         self.matrix: Any = inner
@@ -57,12 +53,7 @@ class Chain:
         """The recurrent classes, as sorted arrays of states (⊥ included in its class)."""
         if not sp.issparse(self.matrix) and self.matrix.min() > 0:
             return [np.arange(len(self.matrix))]
-        graph = sp.csr_array(self.matrix)
-        count, label = connected_components(graph, directed=True, connection="strong")
-        source = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
-        closed = np.ones(count, bool)
-        closed[label[source[label[source] != label[graph.indices]]]] = False
-        return [np.flatnonzero(label == k) for k in np.flatnonzero(closed)]
+        return recurrent_classes(self.matrix)
 
     @property
     def classes_of_states(self) -> list[Ints]:
@@ -92,14 +83,18 @@ class Chain:
     @cached_property
     def _bordered(self) -> _Factors:
         """K for the whole chain."""
-        return _Factors(_bordered(self.matrix, self.time))
+        return _Factors(_bordered(self.matrix, self._leaving, self.time))
+
+    @cached_property
+    def _leaving(self) -> Array:
+        return _leaving(self.matrix)
 
     def _stationary(self, members: Ints) -> Array:
         """Stationary law of one recurrent class, in the time of its states, shape [len(members)]."""
         if self.is_unichain:
             visits = self._bordered.solve(np.append(np.zeros(len(self.time)), 1.0), transposed=True)[members]
         else:
-            inner = _Factors(_bordered(_restrict(self.matrix, members), self.time[members]))
+            inner = _Factors(_bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members]))
             visits = inner.solve(np.append(np.zeros(len(members)), 1.0), transposed=True)[:-1]
         visits = np.maximum(visits, 0.0)
         return visits / (visits * self.time[members]).sum()
@@ -114,7 +109,8 @@ class Chain:
         transient = np.setdiff1d(np.arange(len(mu)), np.concatenate(classes))
         absorbed = np.array([mu[members].sum() for members in classes])
         if len(transient):
-            visits = _Factors(_identity_minus(_restrict(self.matrix, transient))).solve(mu[transient], transposed=True)
+            inside = _identity_minus(_restrict(self.matrix, transient), self._leaving[transient])
+            visits = _Factors(inside).solve(mu[transient], transposed=True)
             arrives = self.matrix[transient].T @ np.maximum(visits, 0.0)
             absorbed += np.array([arrives[members].sum() for members in classes])
         return absorbed / absorbed.sum()
@@ -150,19 +146,32 @@ LOST_IN_ROUNDING = (
 )
 
 
-def _identity_minus(P: Any) -> Any:
-    return sp.eye_array(P.shape[0]) - P if sp.issparse(P) else np.eye(len(P)) - P
+def _leaving(matrix: Any) -> Array:
+    """1 − P(s, s), summed from the other entries of the row: an exit of probability 1e-20 then counts as one."""
+    if sp.issparse(matrix):
+        return np.asarray((matrix - sp.diags_array(matrix.diagonal())).sum(axis=1)).reshape(-1)
+    others = matrix.copy()
+    np.fill_diagonal(others, 0.0)
+    return np.asarray(others.sum(axis=1))
 
 
-def _bordered(P: Any, time: Array) -> Any:
+def _identity_minus(P: Any, leaving: Array) -> Any:
+    """I − P with the diagonal given."""
+    if sp.issparse(P):
+        return sp.diags_array(leaving) - (P - sp.diags_array(P.diagonal()))
+    difference = -P
+    np.fill_diagonal(difference, leaving)
+    return difference
+
+
+def _bordered(P: Any, leaving: Array, time: Array) -> Any:
     """K with u uniform."""
     size = len(time)
     if sp.issparse(P):
         u, w = sp.csr_array(np.full((1, size), 1 / size)), sp.csr_array(time[:, None])
-        return sp.block_array([[_identity_minus(P), w], [u, None]], format="csr")
+        return sp.block_array([[_identity_minus(P, leaving), w], [u, None]], format="csr")
     K = np.zeros((size + 1, size + 1))
-    K[:size, :size] = -P
-    K[np.arange(size), np.arange(size)] += 1
+    K[:size, :size] = _identity_minus(P, leaving)
     K[:size, size], K[size, :size] = time, 1 / size
     return K
 

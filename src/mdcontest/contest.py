@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mdcontest.arrays import Array
 from mdcontest.errors import FileFormatError, InputError, preview
 from mdcontest.files import read_record, to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_from_record, margin_to_record
 from mdcontest.transitions import Transitions, read_transitions
 
-Array = NDArray[np.float64]
 FORMAT = "mdcontest/contest"
 FIELDS = (
     *("format", "version", "name", "comment", "states", "actions", "state_names", "action_names", "horizon"),

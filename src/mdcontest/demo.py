@@ -19,7 +19,7 @@ from mdcontest.report.page import InlineFigure, Section, write_page
 from mdcontest.report.plots import BLUE, ORANGE, Curve, as_svg, gap_figure, heat_map
 from mdcontest.solution import Solution, Status
 from mdcontest.solvers import HPI, LinearProgram, solve
-from mdcontest.solvers.hpi import theorem_bound
+from mdcontest.solvers.rates import theorem_bound
 from mdcontest.verification import Verification, verify
 
 COLUMNS = ["contest", "S", "A", "LP gap", "verified", "HPI gap", "theorem η", "bound"]

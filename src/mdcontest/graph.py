@@ -14,10 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from mdcontest.arrays import Ints, Mask
+from mdcontest.components import recurrent_classes, with_bottom
 from mdcontest.transitions import Transitions
-
-Ints = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,7 @@ class ContestGraph:
         P = sp.csr_array(transitions.matrix)
         self.num_actions, self.has_restart = transitions.num_actions, transitions.restart is not None
         if transitions.restart is not None:
-            into, out = sp.csr_array(transitions.restart[:, None]), sp.csr_array(transitions.start[None, :])
-            P = sp.csr_array(sp.block_array([[P, into], [out, None]]))
+            P = with_bottom(P, transitions.restart, transitions.start)
         P.eliminate_zeros()
         self.successors = sp.csr_array((np.ones(P.nnz, np.int8), P.indices, P.indptr), shape=P.shape)
         self.predecessors = sp.csc_array(self.successors)
@@ -82,12 +80,7 @@ class ContestGraph:
     def recurrent_class(self, chosen: Ints) -> ClosedSet:
         """One recurrent class of a policy that takes pair chosen[s] in the states of a closed set."""
         members = np.flatnonzero(chosen >= 0)
-        step = self.successors[chosen[members]][:, members]
-        count, label = connected_components(step, directed=True, connection="strong")
-        source = np.repeat(np.arange(len(members)), np.diff(step.indptr))
-        open_ = np.zeros(count, bool)
-        open_[label[source[label[source] != label[step.indices]]]] = True
-        states = members[label == np.flatnonzero(~open_)[0]]
+        states = members[recurrent_classes(self.successors[chosen[members]][:, members])[0]]
         return self.as_closed_set(states, chosen[states])
 
     def as_closed_set(self, states: Ints, pairs: Ints) -> ClosedSet:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mdcontest.arrays import Array
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError, NotUnichainError
-
-Array = NDArray[np.float64]
 
 
 def occupancy(contest: Contest, rule: ArrayLike) -> Array:

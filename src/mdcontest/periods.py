@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from mdcontest.components import recurrent_classes
 from mdcontest.graph import ClosedSet, ContestGraph
 from mdcontest.witnesses import ExhaustiveSearch, MeetingPoint, PeriodicClass, Verdict
 
@@ -28,9 +29,9 @@ WORK = 20_000_000
 
 def aperiodic_verdict(graph: ContestGraph, hubs: list[int]) -> Verdict:
     """yes with a meeting point or after trying all policies, no with a periodic class, or unknown."""
-    for found in (_sure_cycle(graph), _meeting_point(graph, hubs)):
-        if found is not None:
-            return found
+    quick = _sure_cycle(graph) or _meeting_point(graph, hubs)
+    if quick is not None:
+        return quick
     choices = _distinct_choices(graph)
     number = math.prod(len(pairs) for pairs in choices)
     if number <= MAX_POLICIES:
@@ -64,12 +65,7 @@ def _distinct_choices(graph: ContestGraph) -> list[list[int]]:
 
 def _classes(graph: ContestGraph, chosen: np.ndarray) -> list[ClosedSet]:
     """All recurrent classes of a policy."""
-    step = sp.csr_array(graph.successors[chosen])
-    count, label = connected_components(step, directed=True, connection="strong")
-    source = np.repeat(np.arange(graph.num_nodes), np.diff(step.indptr))
-    is_open = np.zeros(count, bool)
-    is_open[label[source[label[source] != label[step.indices]]]] = True
-    classes = (np.flatnonzero(label == k) for k in np.flatnonzero(~is_open))
+    classes = recurrent_classes(graph.successors[chosen])
     return [graph.as_closed_set(states, chosen[states]) for states in classes]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mdcontest.arrays import Array
 from mdcontest.errors import FileFormatError
 from mdcontest.files import read_record, write_record
 
-Array = NDArray[np.float64]
 FORMAT = "mdcontest/solution"
 
 

@@ -13,11 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mdcontest.arrays import Array
 from mdcontest.errors import InputError, SizeError
 
-Array = NDArray[np.float64]
 ROW_TOLERANCE = 1e-8
 """Rows within this of one are renormalised; beyond it they are an error."""
 MAX_RESTART_ENTRIES = 50_000_000

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mdcontest.arrays import Mask
 from mdcontest.chain import Chain
-from mdcontest.graph import ClosedSet, ContestGraph, Mask
+from mdcontest.graph import ClosedSet, ContestGraph
 from mdcontest.transitions import Transitions
 from mdcontest.witnesses import DisjointClasses, ExhaustiveSearch, UnavoidableState, Verdict
 

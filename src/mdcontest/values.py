@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mdcontest.arrays import Array
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import occupancy, require_unichain
 
-Array = NDArray[np.float64]
 MAX_POLICY_ITERATIONS = 1000
 
 

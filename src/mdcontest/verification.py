@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.rational import exact_gap_bound
 from mdcontest.solution import Solution
 
-Array = NDArray[np.float64]
 SLOW_PRODUCT_PAIRS = 6000
 """Up to here M x is summed from the matrix itself; beyond, the fast product is used and compared on some rows."""
 SPOT_CHECKS = 64

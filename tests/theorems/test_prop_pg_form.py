@@ -6,8 +6,9 @@ from hypothesis import given, settings
 
 import mdcontest as mdc
 from mdcontest.solvers import HPI, HPIPG
-from mdcontest.solvers.hpi import hedge_step, theorem_bound
+from mdcontest.solvers.hpi import hedge_step
 from mdcontest.solvers.hpi_pg import hedge_objective
+from mdcontest.solvers.rates import theorem_bound
 from mdcontest.values import evaluate
 from strategies import contests, contests_with_rules
 

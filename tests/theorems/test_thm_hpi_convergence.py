@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mdcontest as mdc
 from mdcontest.solvers import HPI
-from mdcontest.solvers.hpi import theorem_bound, theorem_rate
+from mdcontest.solvers.rates import theorem_bound, theorem_rate
 from mdcontest.values import evaluate
 from random_contests import random_contest
 from strategies import contests

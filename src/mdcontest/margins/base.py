@@ -20,10 +20,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.outcomes import Outcomes, finite_outcomes
 
-Array = NDArray[np.float64]
 Features = ArrayLike | Callable[[Any], Any]
 
 SKEW_TOLERANCE = 1e-8

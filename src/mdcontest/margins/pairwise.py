@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mdcontest.arrays import Array
 from mdcontest.errors import InputError, SizeError
 from mdcontest.margins.base import (
     SKEW_TOLERANCE,
-    Array,
     Features,
     Margin,
     as_columns,

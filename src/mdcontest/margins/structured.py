@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.margins.base import (
     BLOCK_PAIRS,
-    Array,
     Features,
     Margin,
     as_columns,

@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.occupancy import occupancy
 from mdcontest.solution import Certificate, History, Status
 from mdcontest.values import optimal_average_reward
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 Step 3   max_θ Σ_sa x_k(s,a) d_θ(a|s)/d_k(a|s) (Q_k(s,a) − (1/η) log d_θ(a|s)/d_k(a|s))
 Step 4   max_θ Σ_sa x̄(s,a) log d_θ(a|s)
 
-with d_θ(a|s) ∝ exp θ(s,a). Both separate over states (lem:max-basic), so each state's part is divided by its weight
-ν(s): same maximiser, and rare states are learned as fast as frequent ones. States of weight zero have no part; they
-keep their parameters, and the returned rule is uniform there as in Algorithm 1. The maximisers in closed form, d_k
-exp(ηQ) normalised and x̄/Σx̄, are the check: prop:pg-form says the iterates agree.
+with d_θ(a|s) ∝ exp θ(s,a). With the adaptive rate d_1 stands for d_k and Σ_{j≤k} Q_j for Q_k (rates.py). Both separate
+over states (lem:max-basic), so each state's part is divided by its weight ν(s): same maximiser, and rare states are
+learned as fast as frequent ones. States of weight zero have no part; they keep their parameters, and the returned rule
+is uniform there as in Algorithm 1. The ascent is L-BFGS, which uses nothing but values and gradients. The maximisers in
+closed form, d_k exp(ηQ) normalised and x̄/Σx̄, are the check: prop:pg-form says the iterates agree.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
-from mdcontest.solvers.base import Array, Proposal, Report
-from mdcontest.solvers.hpi import Eta, hedge_step, hedged_policy_iteration
+from mdcontest.solvers.base import Proposal, Report
+from mdcontest.solvers.hpi import hedge_step, hedged_policy_iteration
+from mdcontest.solvers.rates import Eta
 from mdcontest.values import Evaluation
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -53,7 +56,7 @@ class HPIPG:
         by_gradient = self.maximiser == "gradient"
         update = self._ascend_hedge if by_gradient else hedge_step
         return_rule = self._ascend_likelihood if by_gradient else decision_rule
-        return hedged_policy_iteration(contest, self.iterations, self.eta, gap, report, update, return_rule)
+        return hedged_policy_iteration(contest, self, gap, report, update, return_rule)
 
     def _ascend_hedge(self, log_reference: Array, scores: Array, eta: Array, found: Evaluation) -> Array:
         """Step 3 from θ = log d_ref."""

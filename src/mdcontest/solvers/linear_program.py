@@ -24,11 +24,12 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import SizeError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
-from mdcontest.solvers.base import Array, Progress, Proposal, Report, certify
+from mdcontest.solvers.base import Progress, Proposal, Report, certify
 
 ATTEMPTS = ((1e-8, True), (1e-10, True), (1e-7, True), (1e-10, False))
 """(feasibility tolerance, crossover to a vertex) in the order tried, until a rule's gap is small enough.

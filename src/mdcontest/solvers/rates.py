@@ -1,0 +1,96 @@
+"""Learning rates of Hedged Policy Iteration.
+
+A rate turns the advantages of the current iterate into the next Hedge step: d ∝ reference·exp(η·scores).
+
+"theorem"   η = √(log|A| / K) / (2 M_max τ), that of thm:hpi-convergence for K iterations. Its bound
+            4 M_max τ √(log|A| / K) holds, but |Q| is often a hundred times below 2 M_max τ, and then it is very slow.
+a number    that η. Like the theorem's it is constant: reference d_k, scores Q_k, as Algorithm 1 has it.
+"adaptive"  η_k(s) = √(log|A| / Σ_{j≤k} max_a |Q_j − V_j|²), from the range of Q seen so far in each state. A rate that
+            changes is applied to the sum of scores (dual averaging): reference d_1, scores Σ_{j≤k} Q_j. With a constant
+            η that is the same; with a changing one, d_k·exp(η_k Q_k) is measurably worse.
+
+Softmax does not see what is added to all scores of a state, so Q − V serves for Q and keeps sums small.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Protocol
+
+import numpy as np
+
+from mdcontest.arrays import Array
+from mdcontest.conditions import check_conditions
+from mdcontest.contest import Contest
+from mdcontest.errors import InputError
+
+Eta = float | Literal["adaptive", "theorem"]
+
+
+class Rate(Protocol):
+    """A learning rate with what it has seen so far."""
+
+    used: float | str
+    """The number, or "adaptive"."""
+
+    def step(self, log_d: Array, advantage: Array) -> tuple[Array, Array, Array]:
+        """log d_k and Q_k − V_k [S, A] → (log reference, scores, η) of the next step."""
+
+
+class ConstantRate:
+    """The same η at every iteration and in every state."""
+
+    def __init__(self, eta: float) -> None:
+        self.used: float | str = eta
+        self.eta = np.full((1, 1), eta)
+
+    def step(self, log_d: Array, advantage: Array) -> tuple[Array, Array, Array]:
+        return log_d, advantage, self.eta
+
+
+class AdaptiveRate:
+    """A rate for each state from the largest advantages seen there."""
+
+    def __init__(self, num_states: int, num_actions: int) -> None:
+        self.used: float | str = "adaptive"
+        self.log_actions = math.log(num_actions)
+        self.log_d_1 = np.full((num_states, num_actions), -self.log_actions)
+        self.scores = np.zeros((num_states, num_actions))
+        self.squares = np.zeros((num_states, 1))
+
+    def step(self, log_d: Array, advantage: Array) -> tuple[Array, Array, Array]:
+        self.scores = self.scores + advantage
+        self.squares = self.squares + np.max(advantage**2, axis=1, keepdims=True)
+        eta = np.divide(self.log_actions, self.squares, out=np.zeros_like(self.squares), where=self.squares > 0)
+        return self.log_d_1, self.scores, np.sqrt(eta)
+
+
+def make_rate(contest: Contest, iterations: int, eta: Eta) -> Rate:
+    """The rate a setting asks for."""
+    if eta == "adaptive":
+        return AdaptiveRate(contest.num_states, contest.num_actions)
+    constant = theorem_rate(contest, iterations) if eta == "theorem" else eta
+    if not isinstance(constant, int | float | np.number) or not (math.isfinite(constant) and constant >= 0):
+        raise InputError(f"eta must be 'adaptive', 'theorem' or a nonnegative number, got {eta!r}")
+    return ConstantRate(float(constant))
+
+
+def theorem_rate(contest: Contest, iterations: int) -> float:
+    """η of thm:hpi-convergence, √(log|A| / K) / (2 M_max τ)."""
+    scale = 2 * contest.margin.bound * _tau(contest)
+    return math.sqrt(math.log(contest.num_actions) / iterations) / scale if scale > 0 else 0.0
+
+
+def theorem_bound(contest: Contest, iterations: int) -> float:
+    """4 M_max τ √(log|A| / K), the theorem's bound on the gap after K ≥ log|A| iterations with its η."""
+    return 4 * contest.margin.bound * _tau(contest) * math.sqrt(math.log(contest.num_actions) / iterations)
+
+
+def _tau(contest: Contest) -> float:
+    tau = check_conditions(contest).tau
+    if not math.isfinite(tau):
+        raise InputError(
+            "the theorem's learning rate needs a bound on τ, and none was found for this contest; "
+            "use eta='adaptive', or contest.with_restart(eps), for which τ ≤ 2/eps"
+        )
+    return tau
