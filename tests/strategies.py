@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -9,6 +11,11 @@ import mdcontest as mdc
 from random_contests import MARGINS, SHAPES, random_contest, random_rule
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def count_of(reduced: int, full: int) -> int:
+    """The number of cases for the counts asked for."""
+    return full if os.environ.get("MDCONTEST_COUNTS") == "full" else reduced
 
 
 @st.composite

@@ -1,11 +1,13 @@
 """The command line as a person uses it: output, files, exit codes, and no traceback whatever the input."""
 
 import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -107,6 +109,13 @@ def with_transition(value):
     return record
 
 
+def skew_but_for_one():
+    M = np.triu(np.ones((12, 12)), 1)
+    M -= M.T
+    M[5, 9] += 0.25
+    return M.tolist()
+
+
 two_rooms = {
     "format": "mdcontest/contest",
     "version": 1,
@@ -121,11 +130,14 @@ BAD_INPUT = {
     "wrong shape": (record_of(transitions={"dense": [[1.0]]}), "shape (S, A, S)"),
     "row sum": (with_transition(0.5), "(s=2, a=1) sums to"),
     "negative": (with_transition(-0.1), "negative"),
-    "not skew": (record_of(margin={"kind": "dense", "M": np.ones((12, 12)).tolist()}), "not skew-symmetric: M["),
+    "not skew": (
+        record_of(margin={"kind": "dense", "M": skew_but_for_one()}),
+        "M[(1,2),(3,0)] + M[(3,0),(1,2)] = 0.25",
+    ),
     "no states": (record_of(states=0, transitions={"dense": []}, start=[]), "(S, A, S)"),
     "no actions": (record_of(actions=0, transitions={"dense": [[], [], [], []]}), "(S, A, S)"),
     "start": (record_of(start=[1, 1, 0, 0]), "start sums to 2"),
-    "not unichain": (two_rooms, "not unichain: some policy never leaves the states [attic] and [cellar]"),
+    "not unichain": (two_rooms, "not unichain: one can stay for ever in the states [attic] and in [cellar]"),
     "wrong version": (record_of(version=99), "version 99"),
     "truncated": (json.dumps(record_of())[:500], "truncated"),
     "NaN": (json.dumps(record_of()).replace("0.8", "NaN"), "NaN"),
@@ -148,12 +160,55 @@ def test_bad_input_is_two_with_one_clear_line(run, tmp_path, command, case):
         assert message in err
 
 
+def hostile_npz(path, kind):
+    """A valid contest's archive with one thing wrong."""
+    mdc.examples.make("corridor").save(path)
+    content = path.read_bytes()
+    if kind == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif kind == "corrupt":
+        path.write_bytes(content[:200] + b"\x00\xff" * 50 + content[300:])
+    elif kind == "huge shape":
+        header = io.BytesIO()
+        shape = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+        np.lib.format.write_array_header_1_0(header, shape)
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()} | {"start.npy": header.getvalue()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, member in members.items():
+                archive.writestr(name, member)
+    else:
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("bomb.npy", bytes(1 << 26))
+
+
+@pytest.mark.parametrize("kind", ["truncated", "corrupt", "huge shape", "zip bomb"])
+def test_hostile_archives_are_two(run, tmp_path, kind):
+    path = tmp_path / "contest.npz"
+    hostile_npz(path, kind)
+    code, _, err = run("solve", path, "--max-bytes", 1 << 25)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert str(path) in err
+
+
+def test_a_pipe_is_not_waited_for(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    code, _, err = run("check", tmp_path / "pipe.json")
+    assert code == 2
+    assert "device or a pipe" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["solve", "nothing.json"], "No such file"),
         (["solve", "."], "is a folder"),
-        (["check", "/dev/null"], "not JSON"),
+        (["check", "/dev/null"], "is a device or a pipe"),
+        (["check", "/dev/zero"], "is a device or a pipe"),
+        (["check", ""], "is a folder"),
+        (["check", "a\0b"], "cannot read"),
+        (["solve", "{contest}", "--solver", "mirror-descent", "--eta", "adaptive"], "eta must be a nonnegative number"),
         (["example", "chess"], "there is no example 'chess'"),
         (["example", "corridor", "--out", "/proc/nope.json"], "cannot write"),
         (["example", "corridor", "--out", "c.txt"], "ending must be"),

@@ -104,6 +104,54 @@ def test_tau_bounds_random_policies(shape, seed):
         assert np.abs(H).sum(axis=1).max() <= tau * (1 + 1e-7)
 
 
+@given(seeds, st.floats(2, 14))
+def test_tau_bounds_slow_chains(seed, digits):
+    """Exits as rare as 1e-14: whatever is reported is above ‖H‖_∞, computed here in rationals."""
+    from fractions import Fraction
+
+    rng = np.random.default_rng(seed)
+    S = 3
+    P = np.zeros((S, 2, S))
+    for s, a in np.ndindex(S, 2):
+        leave = 10.0 ** -rng.uniform(0, digits)
+        P[s, a, s], P[s, a, (s + 1 + a * (s > 0)) % S] = 1 - leave, leave
+    contest = mdc.Contest(P, np.ones(S) / S, np.zeros((2 * S, 2 * S)))
+    tau = mdc.check_conditions(contest).tau
+    if tau == np.inf:
+        return
+    for rule in deterministic_rules(contest):
+        chain = [[Fraction(float(p)) for p in row] for row in chain_of(contest, rule)]
+        chain = [[p / sum(row) for p in row] for row in chain]
+        if len(recurrent_classes(np.array(chain, float))) > 1:
+            continue
+        assert float(norm_of_deviation(chain)) <= tau * (1 + 1e-9)
+
+
+def norm_of_deviation(chain):
+    """‖H‖_∞ exactly: H = (I − P + P*)⁻¹ (I − P*) by Gauss–Jordan elimination over the rationals."""
+    from fractions import Fraction
+
+    S = len(chain)
+    one = [[Fraction(int(i == j)) for j in range(S)] for i in range(S)]
+
+    def solve(A, B):
+        rows = [list(a) + list(b) for a, b in zip(A, B, strict=True)]
+        for k in range(S):
+            pivot = next(i for i in range(k, S) if rows[i][k] != 0)
+            rows[k], rows[pivot] = rows[pivot], rows[k]
+            rows[k] = [v / rows[k][k] for v in rows[k]]
+            for i in range(S):
+                if i != k and rows[i][k] != 0:
+                    rows[i] = [v - rows[i][k] * w for v, w in zip(rows[i], rows[k], strict=True)]
+        return [row[S:] for row in rows]
+
+    balance = [[one[s][t] - chain[s][t] for s in range(S)] for t in range(S - 1)] + [[Fraction(1)] * S]
+    nu = [row[0] for row in solve(balance, [[Fraction(0)]] * (S - 1) + [[Fraction(1)]])]
+    left = [[one[i][j] - chain[i][j] + nu[j] for j in range(S)] for i in range(S)]
+    H = solve(left, [[one[i][j] - nu[j] for j in range(S)] for i in range(S)])
+    return max(sum(abs(v) for v in row) for row in H)
+
+
 def two_rooms():
     """States 0, 1 and 2, 3: action 0 changes sides within a room, action 1 goes to the other room."""
     P = np.zeros((4, 2, 4))
@@ -136,7 +184,7 @@ def test_every_solver_refuses(solver):
 def test_quantities_refuse_rules_with_two_classes(quantity):
     contest = two_rooms()
     stay = np.tile([1.0, 0.0], (4, 1))
-    with pytest.raises(mdc.NotUnichainError, match=r"\[a, b\] and \[c, d\]"):
+    with pytest.raises(mdc.NotUnichainError, match=r"\[a, b\] and in \[c, d\]"):
         quantity(contest, stay)
 
 
@@ -169,7 +217,14 @@ def test_unknown_is_solved_but_the_rules_chain_is_checked(monkeypatch):
 
 def test_witnesses_of_false_claims_do_not_hold():
     from mdcontest.graph import ClosedSet
-    from mdcontest.witnesses import DisjointClasses, MeetingPoint, Minorisation, PeriodicClass, UnavoidableState
+    from mdcontest.witnesses import (
+        DisjointClasses,
+        ExhaustiveSearch,
+        MeetingPoint,
+        Minorisation,
+        PeriodicClass,
+        UnavoidableState,
+    )
 
     contest = two_rooms()
     assert not DisjointClasses(ClosedSet((0, 1), (0, 0)), ClosedSet((1, 0), (0, 0))).holds(contest)
@@ -177,6 +232,10 @@ def test_witnesses_of_false_claims_do_not_hold():
     assert not UnavoidableState(0, (0, 1, 1, 1)).holds(contest)
     assert not UnavoidableState(0, (0, 0, 0, 0)).holds(contest)
     assert not Minorisation(0.5, (1.0, 0.0, 0.0, 0.0)).holds(contest)
+    assert not Minorisation(1e-13, (1.0, 0.0, 0.0, 0.0)).holds(contest)
+    assert not UnavoidableState(7, (0, 1, 1, 1)).holds(contest)
+    assert not ExhaustiveSearch(1, "nodes", "unichain").holds(contest)
+    assert not ExhaustiveSearch(1, "policies", "aperiodic").holds(contest)
     assert not MeetingPoint(0, 4).holds(contest)
     assert not PeriodicClass(ClosedSet((0, 1), (0, 0)), 3, (0, 1)).holds(contest)
     assert PeriodicClass(ClosedSet((0, 1), (0, 0)), 2, (0, 1)).holds(contest)

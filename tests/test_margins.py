@@ -202,6 +202,10 @@ ERRORS = {
         lambda: margins.Pairwise(lambda z, w: z * NAN, np.array([1.0, 2.0])).matrix(),
         "is nan",
     ),
+    "function above its bound": (
+        lambda: margins.Pairwise(lambda z, w: z - w, np.array([1.0, 3.0]), bound=1.0).matrix(),
+        "fn reaches 2, above the bound of 1",
+    ),
     "not a function": (lambda: margins.Pairwise(3, np.ones(2)), "fn must be a function"),
     "no outcomes": (lambda: margins.RewardDifference(lambda z: z.obs).matrix(), "features are a function"),
     "too few pairs": (
@@ -228,3 +232,12 @@ def test_rounding_errors_of_a_skew_matrix_are_removed():
     M = np.array([[1e-17, 1.0], [-1.0 + 1e-12, 0.0]])
     found = margins.Dense(M).matrix()
     np.testing.assert_array_equal(found, -found.T)
+
+
+def test_the_callers_arrays_are_copied():
+    reward = np.array([1.0, 2.0])
+    margin = margins.RewardDifference(reward)
+    reward[:] = 7
+    np.testing.assert_array_equal(margin.reward, [1, 2])
+    with pytest.raises(ValueError, match="read-only"):
+        margin.reward[0] = 3.0

@@ -80,3 +80,9 @@ def test_version_is_that_of_the_package():
         [sys.executable, "-m", "mdcontest.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == f"mdcontest {mdcontest.__version__}"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(script):
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert "certificate over the rationals: True" in done.stdout

@@ -1,5 +1,6 @@
 """Solvers × contests: every certified gap within its tolerance, every certificate verified, never equal rules."""
 
+import contextlib
 import os
 import signal
 
@@ -8,6 +9,7 @@ import pytest
 
 import mdcontest as mdc
 from mdcontest.solvers import HPI, HPIPG, LinearProgram, MirrorDescent, PolicyGame
+from mdcontest.solvers.policies import deterministic_occupancies
 from random_contests import random_contest
 
 SEEDS = range(200)
@@ -47,12 +49,16 @@ def test_solvers_agree(seed):
         assert game.status == "solved"
         assert mdc.verify(contest, game)
         assert mdc.average_margin(contest, game.rule, exact.rule) <= 1e-8 * (contest.margin.bound or 1)
+        # Mirror descent over the policies is slow: 5 % of the bound within 4000 iterations is what it manages.
+        descended = mdc.solve(contest, MirrorDescent(4000), tol=0.05)
+        assert descended.status == "solved"
+        assert mdc.verify(contest, descended)
 
 
 @pytest.mark.parametrize("example", list(mdc.examples.EXAMPLES))
 @pytest.mark.parametrize(
     ("solver", "tol"),
-    [(None, 1e-9), (LinearProgram("simplex"), 1e-9), (HPI(3000), 0.2), (HPIPG(60), 0.5), (PolicyGame(), 1e-9)],
+    [(None, 1e-9), (LinearProgram("simplex"), 1e-9), (HPI(20_000), 0.01), (HPIPG(500), 0.1), (PolicyGame(), 1e-9)],
     ids=["default", "simplex", "HPI", "HPIPG", "game"],
 )
 def test_every_solver_on_every_example(example, solver, tol):
@@ -68,13 +74,19 @@ def test_every_solver_on_every_example(example, solver, tol):
 
 
 @pytest.mark.parametrize("seed", [3, 9, 12])
-def test_mirror_descent_approaches_the_game(seed):
-    contest = random_contest(seed, max_policies=256)
-    solution = mdc.solve(contest, MirrorDescent(4000), tol=1e-6)
-    assert solution.gap <= 0.1 * contest.margin.bound
-    assert mdc.verify(contest, solution)
-    history = solution.history
-    assert history.gaps[-1] < history.gaps[0] or history.gaps[0] <= 1e-6 * contest.margin.bound
+def test_mirror_descent_is_hedge_on_the_payoff_matrix(seed):
+    """Against the update written out with the full matrix G of payoffs between policies."""
+    contest = random_contest(seed, max_policies=64)
+    X = deterministic_occupancies(contest, 64)
+    G, eta, K = X @ contest.margin.matrix() @ X.T, 0.3 / (contest.margin.bound or 1), 50
+    p = p_bar = np.full(len(X), 1 / len(X))
+    for k in range(2, K + 1):
+        p = p * np.exp(eta * G @ p)
+        p /= p.sum()
+        p_bar = p_bar + (p - p_bar) / k
+    solution = mdc.solve(contest, MirrorDescent(K, eta=eta), tol=0)
+    if solution.info["policies"] and solution.history.iterations[-1] == K:
+        np.testing.assert_allclose(solution.occupancy.reshape(-1), p_bar @ X, atol=1e-9)
 
 
 def test_the_default_chooses_and_says_why(monkeypatch):
@@ -108,6 +120,11 @@ def test_a_constant_rate_survives_underflow():
         (HPI(10, eta="fast"), "eta must be"),
         (HPIPG(10, maximiser="magic"), "maximiser must be"),
         (MirrorDescent(0), "at least 1"),
+        (MirrorDescent(10.5), "whole number"),
+        (MirrorDescent(10, eta=-1.0), "eta must be"),
+        (LinearProgram("magic"), "method must be"),
+        (HPI, "such as solvers.HPI"),
+        ("hpi", "such as solvers.HPI"),
     ],
 )
 def test_bad_settings(solver, message):
@@ -166,3 +183,34 @@ def test_interrupt_leaves_a_certified_solution(solver):
 def test_interrupt_before_there_is_anything():
     with pytest.raises(KeyboardInterrupt):
         mdc.solve(mdc.examples.make("corridor"), HPI(10), tol=0, progress=interrupt_at(1))
+
+
+@pytest.mark.parametrize(
+    "solver", [HPI(100), LinearProgram("ipm"), LinearProgram("simplex"), MirrorDescent(100)], ids=repr
+)
+def test_an_error_in_the_callers_progress_reaches_the_caller(solver):
+    def broken(progress):
+        raise RuntimeError("my progress bar broke")
+
+    with pytest.raises(RuntimeError, match="my progress bar broke"):
+        mdc.solve(random_contest(9, max_policies=256), solver, tol=0, progress=broken)
+
+
+@pytest.mark.parametrize("method", ["ipm", "simplex"])
+def test_stopping_the_linear_program_from_progress(method):
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    contest = random_contest(1, states=40, actions=4, shape="dense", margin="dense")
+    with contextlib.suppress(KeyboardInterrupt):  # it is raised if HiGHS had nothing to return yet
+        assert mdc.solve(contest, LinearProgram(method), tol=0, progress=stop).status == "interrupted"
+
+
+def test_solving_in_a_thread():
+    import threading
+
+    found = []
+    thread = threading.Thread(target=lambda: found.append(mdc.solve(mdc.examples.make("corridor"))))
+    thread.start()
+    thread.join()
+    assert found[0].status == "solved"

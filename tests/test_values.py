@@ -57,6 +57,17 @@ def test_rules_with_tiny_probabilities(example, seed, digits):
     np.testing.assert_allclose((rule * Q).sum(axis=1), V, atol=1e-10)
 
 
+@pytest.mark.parametrize("digits", range(1, 15))
+def test_rare_exits(digits):
+    """Two states left with probabilities p and 3p: ν = (3/4, 1/4) however small p is, and the solution verifies."""
+    p = 10.0**-digits
+    P = np.array([[[1 - p, p]], [[3 * p, 1 - 3 * p]]])
+    contest = mdc.Contest.from_mdp(P, [0.5, 0.5], [[0.0], [1.0]])
+    np.testing.assert_allclose(mdc.occupancy(contest, [[1.0], [1.0]]).reshape(-1), [0.75, 0.25], rtol=1e-9)
+    solution = mdc.solve(contest)
+    assert mdc.verify(contest, solution)
+
+
 def test_transition_probabilities_near_the_smallest_float():
     """A link of 1e-300 is too weak for float64: an occupancy or a clear error, never NaN."""
     P = np.array([[[1.0, 1e-300]], [[1e-300, 1.0]]])

@@ -54,6 +54,9 @@ TAMPERED = {
     "x not normalised": lambda s: with_proof(s, x=2 * s.certificate.x),
     "NaN x": lambda s: with_proof(s, x=np.full_like(s.certificate.x, NAN)),
     "h": lambda s: with_proof(s, h=s.certificate.h + np.arange(4)),
+    "h shifted until it hides c": lambda s: dataclasses.replace(
+        with_proof(s, x=s.certificate.x, h=s.certificate.h + 1e17 * np.arange(4), kappa=0.0), gap=0.0
+    ),
     "NaN h": lambda s: with_proof(s, h=np.full(4, NAN)),
     "infinite h": lambda s: with_proof(s, h=np.full(4, INF)),
     "kappa": lambda s: with_proof(s, kappa=s.certificate.kappa + 0.1),
@@ -70,6 +73,18 @@ def test_tampered_solutions_do_not_hold(case, exact):
     assert not report
     assert report.faults
     assert "does NOT hold" in str(report)
+
+
+def test_a_constant_in_h_does_not_hide_a_gap():
+    """A rule with a gap of 0.6 claimed to be 0: with 1e17 added to h, c is lost in rounding unless h is centred."""
+    contest = mdc.examples.make("marriage")
+    rule = np.tile([1.0, 0.0, 0.0], (4, 1))
+    honest = claim_of(contest, rule)
+    assert honest.gap > 0.1
+    forged = with_proof(dataclasses.replace(honest, gap=0.0), h=honest.certificate.h + 1e17, kappa=0.0)
+    assert not mdc.verify(contest, forged)
+    spread = with_proof(dataclasses.replace(honest, gap=0.0), h=1e17 * np.arange(4.0), kappa=0.0)
+    assert not mdc.verify(contest, spread)
 
 
 def test_a_rule_of_another_contest_does_not_hold():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +91,11 @@ def _verify(options: argparse.Namespace) -> int:
     solution = mdc.load_solution(options.solution, max_bytes=options.max_bytes)
     report = mdc.verify(contest, solution, tol=options.tol, exact=options.exact)
     if options.json:
-        gap = str(report.gap) if options.exact else float(report.gap)
-        record = {"holds": report.holds, "gap": gap, "residuals": report.residuals, "faults": list(report.faults)}
-        print(json.dumps(record, default=str))
+        numbers = {"gap": float(report.gap)} | report.residuals
+        finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        gap = str(report.gap) if isinstance(report.gap, Fraction) else finite.pop("gap")
+        finite.pop("gap", None)
+        print(json.dumps({"holds": report.holds, "gap": gap, "residuals": finite, "faults": list(report.faults)}))
     else:
         print(report)
     return SOLVED if report else NOT_SOLVED

@@ -70,6 +70,6 @@ def refuse_if_not_unichain(contest: Contest) -> Conditions:
     found = check_conditions(contest)
     if found.unichain == "no":
         witness: DisjointClasses = found.unichain.witness
-        named = " and ".join(contest.describe_states(part.states) for part in (witness.first, witness.second))
+        named = " and in ".join(contest.describe_states(part.states) for part in (witness.first, witness.second))
         raise NotUnichainError(witness.first.states, witness.second.states, named)
     return found

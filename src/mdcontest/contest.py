@@ -73,6 +73,11 @@ class Contest:
         self.horizon = horizon
         return self
 
+    @classmethod
+    def _made(cls, *parts: Any, **options: Any) -> Contest:
+        """A contest from transitions that were checked before; the arguments are those of `_set`."""
+        return cls.__new__(cls)._set(*parts, **options)
+
     def _read_margin(self, margin: Margin | ArrayLike) -> Margin:
         if isinstance(margin, Margin):
             return margin
@@ -149,7 +154,7 @@ class Contest:
         if not (isinstance(horizon, int | np.integer) and horizon >= 1):
             raise InputError(f"the horizon must be a whole number of steps, at least 1, got {horizon}")
         states = [f"{name} at {t}" for t in range(horizon) for name in self.state_names]
-        return Contest.__new__(Contest)._set(
+        return Contest._made(
             self.dynamics.time_expanded(int(horizon)),
             self.margin.tiled(int(horizon)),
             f"{self.name}, horizon {horizon}",
@@ -168,8 +173,7 @@ class Contest:
         return d if self.horizon is None else d.reshape(self.horizon, -1, self.num_actions)
 
     def _like(self, transitions: Transitions, margin: Margin, name: str) -> Contest:
-        made = Contest.__new__(Contest)
-        return made._set(transitions, margin, name, self.state_names, self.action_names, self.horizon)
+        return Contest._made(transitions, margin, name, self.state_names, self.action_names, self.horizon)
 
     # --- files ----------------------------------------------------------------------------------------------
 
@@ -222,25 +226,36 @@ def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Cont
         transitions = _read_stored_transitions(record["transitions"], states, actions)
         restart = record["transitions"].get("restart")
         names = {key: _words(record.get(key), key) for key in ("state_names", "action_names")}
-        contest = Contest.__new__(Contest)._set(
+        contest = Contest._made(
             read_transitions(transitions, record["start"], restart),
-            margin_from_record(record["margin"]),
+            margin_from_record(_with_pairs_named(record["margin"], states, actions)),
             str(record.get("name", "contest")),
             **names,
             horizon=horizon,
         )
     except KeyError as error:
         raise FileFormatError(f"{path}: the field {error} is missing") from None
-    except (TypeError, AttributeError, OverflowError) as error:
-        raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
     except InputError as error:
         raise type(error)(f"{path}: {error}") from None
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
     if (contest.num_states, contest.num_actions) != (states, actions):
         raise FileFormatError(
             f"{path}: declares {states} states and {actions} actions, "
             f"holds {contest.num_states} and {contest.num_actions}"
         )
     return contest
+
+
+def _with_pairs_named(margin: Any, states: int, actions: int) -> Any:
+    """A plain matrix of margins as [S, A, S, A], so that an error can name its pairs."""
+    if not (isinstance(margin, dict) and margin.get("kind") == "dense" and set(margin) == {"kind", "M"}):
+        return margin
+    M = np.asarray(margin["M"], float)
+    return {
+        "kind": "dense",
+        "M": M.reshape(states, actions, states, actions) if M.size == (states * actions) ** 2 else M,
+    }
 
 
 def _whole(record: dict[str, Any], key: str) -> int:
@@ -268,7 +283,9 @@ def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:
     for values, name in ((indices, "indices"), (indptr, "indptr")):
         if values.ndim != 1 or not (np.issubdtype(values.dtype, np.integer) or values.size == 0):
             raise FileFormatError(f"{name} must be a list of whole numbers")
-    sound = indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
+    sound = (
+        data.ndim == 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
+    )
     if not sound or (len(indices) and (indices.min() < 0 or indices.max() >= states)):
         raise FileFormatError("data, indices and indptr do not describe a sparse matrix with one column a state")
     return sp.csr_array((data, indices, indptr), shape=(states * actions, states))

@@ -23,9 +23,9 @@ class NotUnichainError(InputError):
 
     def __init__(self, first: tuple[int, ...], second: tuple[int, ...], describe: str = "") -> None:
         self.first, self.second = first, second
-        classes = describe or f"{list(first)} and {list(second)}"
+        classes = describe or f"{list(first)} and in {list(second)}"
         super().__init__(
-            f"the contest is not unichain: some policy never leaves the states {classes}. "
+            f"the contest is not unichain: one can stay for ever in the states {classes}, which have none in common. "
             "Average frequencies then depend on the start; contest.with_restart(eps) returns to the "
             "start with probability eps a step and makes every policy unichain."
         )

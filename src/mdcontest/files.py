@@ -146,12 +146,16 @@ def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> di
     try:
         if file.is_dir():
             raise FileFormatError(f"{file} is a folder, not a file")
+        if file.exists() and not file.is_file():
+            raise FileFormatError(f"{file} is a device or a pipe; copy its content into a file first")
         size = file.stat().st_size
         if size > max_bytes:
             raise FileFormatError(f"{file} has {size} bytes, over the limit of {max_bytes}; raise max_bytes to read it")
         content = file.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"cannot read {file}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
     try:
         record = _read_npz(content, max_bytes) if content[:2] == b"PK" else _read_json(content)
     except FileFormatError as error:

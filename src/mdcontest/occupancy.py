@@ -49,6 +49,6 @@ def require_unichain(contest: Contest, chain: Chain) -> Chain:
     """The chain, if it has a single recurrent class; else an error that names two of them."""
     if not chain.is_unichain:
         first, second = (tuple(int(s) for s in members) for members in chain.classes_of_states[:2])
-        named = f"{contest.describe_states(first)} and {contest.describe_states(second)}"
+        named = f"{contest.describe_states(first)} and in {contest.describe_states(second)}"
         raise NotUnichainError(first, second, named)
     return chain

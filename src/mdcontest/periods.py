@@ -42,7 +42,11 @@ def aperiodic_verdict(graph: ContestGraph, hubs: list[int]) -> Verdict:
         for closed in _classes(graph, np.array(chosen)):
             if (period := graph.period(closed)) > 1:
                 return Verdict("no", PeriodicClass(closed, period, _phases(graph, closed, period)))
-    return Verdict("yes", ExhaustiveSearch(number, "policies")) if number <= MAX_POLICIES else Verdict("unknown")
+    return (
+        Verdict("yes", ExhaustiveSearch(number, "policies", "aperiodic"))
+        if number <= MAX_POLICIES
+        else Verdict("unknown")
+    )
 
 
 def _sampled(choices: list[list[int]]) -> Iterator[tuple[int, ...]]:

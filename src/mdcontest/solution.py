@@ -134,7 +134,7 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
         )
     except KeyError as error:
         raise FileFormatError(f"{path}: the field {error} is missing") from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
 
 

@@ -176,7 +176,7 @@ def _pair(index: int, actions: int) -> str:
 def _numbers(values: Any, what: str) -> Array:
     try:
         return np.array(values, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} must be an array of numbers: {error}") from None
 
 

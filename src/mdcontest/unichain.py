@@ -99,7 +99,7 @@ def _by_search(graph: ContestGraph) -> Verdict:
         state = common[np.argmax(np.diff(graph.predecessors.indptr)[common])]
         without = (_without(in_a, state), in_b), (in_a, _without(in_b, state))
         todo.extend(without[:1] if visited == 1 else without)  # at the root A and B may be swapped
-    return Verdict("yes", ExhaustiveSearch(visited, "nodes"))
+    return Verdict("yes", ExhaustiveSearch(visited, "nodes", "unichain"))
 
 
 def _without(mask: Mask, state: int) -> Mask:

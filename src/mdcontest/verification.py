@@ -28,6 +28,9 @@ from mdcontest.solution import Solution
 
 SLOW_PRODUCT_PAIRS = 6000
 """Up to here M x is summed from the matrix itself; beyond, the fast product is used and compared on some rows."""
+EPS = float(np.finfo(float).eps)
+MAX_DIFFERENCES = 20_000_000
+"""Differences of h that are formed one by one for a restart."""
 SPOT_CHECKS = 64
 """How many rows are compared there."""
 ELIMINATION_STATES = 600
@@ -84,9 +87,10 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         fault = "the rule has several recurrent classes" if residuals["rule"] <= tol else "the rule is no decision rule"
         return Verification(False, np.inf, residuals, tol, (fault,))
     x = proof.x.reshape(-1)
-    with np.errstate(invalid="ignore"):  # ∞ − ∞ in a forged certificate is NaN, and NaN is a fault below
-        sides = _product(contest, x) + _expected(contest, proof.h) - np.repeat(proof.h, contest.num_actions)
-    excess = float(sides.max())
+    with np.errstate(invalid="ignore", over="ignore"):  # ∞ − ∞ in a forged certificate is NaN, and NaN is a fault below
+        gained, rounding = _gained(contest, proof.h)
+        rounding += EPS * (contest.num_pairs + 4) * contest.margin.bound
+        excess = float((_product(contest, x) + gained + rounding).max())
     off = float(np.abs(x_rule - x).sum())
     gap: float | Fraction = excess + contest.margin.bound * off
     if exact and np.isfinite(proof.h).all():
@@ -122,10 +126,34 @@ def _require_shapes(contest: Contest, solution: Solution) -> None:
             raise InputError(f"the solution's {name} has shape {np.shape(array)}, this contest needs {shape}")
 
 
-def _expected(contest: Contest, h: Array) -> Array:
-    """P h, shape [n]; a restart kept apart is added as the rank-one term it is."""
-    P, e = contest.dynamics.matrix, contest.dynamics.restart
-    return P @ h if e is None else P @ h + e * float(contest.start @ h)
+def _gained(contest: Contest, h: Array) -> tuple[Array, Array]:
+    """P h − h, shape [n], and how far rounding can have moved it.
+
+    Summed as Σ P(s'|s, a) (h(s') − h(s)): what is common to all of h cancels before it is multiplied, so that neither a
+    large constant in h nor rare transitions to distant values can hide the cumulant.
+    """
+    P, e = sp.csr_array(contest.dynamics.matrix), contest.dynamics.restart
+    entries = np.diff(P.indptr)
+    owner = np.repeat(np.arange(contest.num_pairs), entries)
+    steps = P.data * (h[P.indices] - h[owner // contest.num_actions])
+    gained: Array = np.bincount(owner, steps, minlength=contest.num_pairs).astype(float)
+    size: Array = np.bincount(owner, np.abs(steps), minlength=contest.num_pairs).astype(float)
+    if e is not None:
+        jump, jump_size = _jumps(contest.start, h)
+        gained += e * np.repeat(jump, contest.num_actions)
+        size += e * np.repeat(jump_size, contest.num_actions)
+        entries = entries + np.count_nonzero(contest.start)
+    return gained, EPS * (entries + 4) * size
+
+
+def _jumps(start: Array, h: Array) -> tuple[Array, Array]:
+    """Σ μ(s') (h(s') − h(s)) and Σ μ(s') |h(s') − h(s)|, each shape [S]."""
+    reached = np.flatnonzero(start)
+    if len(reached) * len(h) <= MAX_DIFFERENCES:
+        differences = h[None, reached] - h[:, None]
+        return differences @ start[reached], np.abs(differences) @ start[reached]
+    centred = h - h.mean()
+    return start @ centred - centred, start @ np.abs(centred) + np.abs(centred)
 
 
 def _arrives(contest: Contest, x: Array) -> Array:

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mdcontest.contest import Contest
-from mdcontest.errors import preview
+from mdcontest.errors import SizeError, preview
 from mdcontest.graph import ClosedSet
 from mdcontest.transitions import Transitions
 
@@ -64,7 +65,9 @@ class UnavoidableState:
 
     def holds(self, contest: Contest) -> bool:
         rank = np.asarray(self.rank)
-        if len(rank) != contest.num_states or rank[self.state] != 0 or (np.delete(rank, self.state) <= 0).any():
+        if len(rank) != contest.num_states or not 0 <= self.state < len(rank):
+            return False
+        if rank[self.state] != 0 or (np.delete(rank, self.state) <= 0).any():
             return False
         for pair in range(contest.num_pairs):
             s = pair // contest.num_actions
@@ -88,7 +91,9 @@ class Minorisation:
     def holds(self, contest: Contest) -> bool:
         common = self.epsilon * np.asarray(self.measure)
         is_measure = self.epsilon > 0 and math.isclose(sum(self.measure), 1, rel_tol=1e-9)
-        return is_measure and all((_row(contest, pair) - common >= -1e-12).all() for pair in range(contest.num_pairs))
+        return is_measure and all(
+            (_row(contest, pair) >= common * (1 - 1e-9)).all() for pair in range(contest.num_pairs)
+        )
 
     def __str__(self) -> str:
         return f"all pairs share a part of mass {self.epsilon:.6g} of their next-state distributions"
@@ -100,13 +105,49 @@ class ExhaustiveSearch:
 
     checked: int
     what: str
+    question: Literal["unichain", "aperiodic"]
 
     def holds(self, contest: Contest) -> bool:
-        """Nothing smaller than the search itself proves this; run `check_conditions` again to repeat it."""
-        return self.checked > 0
+        """Look at every deterministic policy again, by matrix powers; for contests that have few enough of them."""
+        if contest.num_states * math.log(contest.num_actions) > math.log(MAX_ENUMERATED):
+            raise SizeError(
+                f"nothing shorter than the search proves this; over {MAX_ENUMERATED} policies are not enumerated"
+            )
+        rows = np.array([_row(contest, pair) > 0 for pair in range(contest.num_pairs)])
+        arcs = rows.reshape(contest.num_states, contest.num_actions, contest.num_states)
+        states = np.arange(contest.num_states)
+        choices = itertools.product(range(contest.num_actions), repeat=contest.num_states)
+        return all(_one_class(arcs[states, list(d)], self.question == "aperiodic") for d in choices)
 
     def __str__(self) -> str:
         return f"searched exhaustively, {self.checked} {self.what}"
+
+
+MAX_ENUMERATED = 100_000
+"""Policies that `ExhaustiveSearch.holds` looks at."""
+
+
+def _one_class(arcs: NDArray[np.bool_], aperiodic: bool) -> bool:
+    """Whether a chain has one recurrent class, or (aperiodic) whether each of its classes is aperiodic.
+
+    In an aperiodic class of m states every state reaches every other in exactly m² steps (Wielandt 1950).
+    """
+    reach = np.linalg.matrix_power(arcs | np.eye(len(arcs), dtype=bool), len(arcs))
+    recurrent = [s for s in range(len(arcs)) if all(reach[t, s] for t in np.flatnonzero(reach[s]))]
+    classes = {tuple(np.flatnonzero(reach[s])) for s in recurrent}
+    if not aperiodic:
+        return len(classes) == 1
+    return all(_after(arcs[np.ix_(members, members)], len(members) ** 2).all() for members in classes)
+
+
+def _after(arcs: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
+    """Which state can be where after exactly so many steps, by repeated squaring."""
+    result, power = np.eye(len(arcs), dtype=bool), arcs
+    while steps:
+        if steps & 1:
+            result = result @ power
+        power, steps = power @ power, steps >> 1
+    return result
 
 
 @dataclass(frozen=True)

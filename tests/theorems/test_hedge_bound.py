@@ -20,7 +20,7 @@ def test_regret_is_bounded(z, eta):
         p = np.exp(log_p[0])
         np.testing.assert_allclose(p.sum(), 1)
         earned += float(p @ z_k)
-        log_p = hedge_step(log_p, z_k[None, :], np.full((1, 1), eta), None)
+        log_p = hedge_step((log_p, z_k[None, :], np.full((1, 1), eta)))
     regret = z.sum(axis=0).max() - earned
     assert regret <= np.log(n) / eta + eta * (z**2).max(axis=1).sum() + 1e-9
 
@@ -34,7 +34,7 @@ def test_regret_is_bounded_against_an_adversary(z):
         p = np.exp(log_p[0])
         z_k = np.where(np.arange(n) == p.argmax(), -np.abs(z_k).max(), z_k)
         earned, total, squares = earned + float(p @ z_k), total + z_k, squares + (z_k**2).max()
-        log_p = hedge_step(log_p, z_k[None, :], np.full((1, 1), eta), None)
+        log_p = hedge_step((log_p, z_k[None, :], np.full((1, 1), eta)))
     assert total.max() - earned <= np.log(n) / eta + eta * squares + 1e-9
 
 
@@ -43,6 +43,6 @@ def test_what_underflows_can_come_back(size, n):
     """Large scores one way and then the other: probabilities reach exact zeros on the way, the last rule is uniform."""
     log_p, z, eta = np.full((1, n), -np.log(n)), size * np.arange(n)[None, :], np.ones((1, 1))
     for sign in (1, 1, -1, -1):
-        log_p = hedge_step(log_p, sign * z, eta, None)
+        log_p = hedge_step((log_p, sign * z, eta))
         assert np.isfinite(log_p).all()
     np.testing.assert_allclose(np.exp(log_p), 1 / n, rtol=1e-6)

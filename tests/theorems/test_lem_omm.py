@@ -46,3 +46,14 @@ def test_gradient_of_the_likelihood(case):
     step = 1e-6
     slope = (objective(theta + step * direction)[0] - objective(theta - step * direction)[0]) / (2 * step)
     assert abs(slope - (gradient * direction).sum()) < 1e-6 * (1 + abs(slope))
+
+
+@given(contests_with_rules(rules=2, shapes=("transient",)))
+def test_what_a_maximiser_does_in_unvisited_states_does_not_matter(case):
+    """Two maximisers that differ only where x is zero have the same likelihood and the same occupancy."""
+    contest, rule, other = case
+    x = mdc.occupancy(contest, rule)
+    never = x.sum(axis=1) == 0
+    changed = np.where(never[:, None], other, mdc.decision_rule(x))
+    assert abs(likelihood(x, changed) - likelihood(x, mdc.decision_rule(x))) < 1e-12
+    np.testing.assert_allclose(mdc.occupancy(contest, changed), x, atol=1e-11)

@@ -10,11 +10,11 @@ from mdcontest.solvers.hpi import hedge_step
 from mdcontest.solvers.hpi_pg import hedge_objective
 from mdcontest.solvers.rates import theorem_bound
 from mdcontest.values import evaluate
-from strategies import contests, contests_with_rules
+from strategies import contests, contests_with_rules, count_of
 
 
 @given(contests(max_states=5, max_actions=3))
-@settings(max_examples=15)
+@settings(max_examples=count_of(15, 100))
 def test_iterates_agree(contest):
     """(P) of the proof: after each step the two rules agree wherever ν > 0."""
     eta = 0.3 / (contest.margin.bound or 1)
@@ -26,12 +26,12 @@ def test_iterates_agree(contest):
         visited = found.x.sum(axis=1) > 0
         np.testing.assert_allclose(np.exp(log_pg[visited]), np.exp(log_d[visited]), atol=1e-6)
         rate = np.full((1, 1), eta)
-        log_d = hedge_step(log_d, found.Q, rate, found)
-        log_pg = maximiser._ascend_hedge(log_pg, found_pg.Q, rate, found_pg)
+        log_d = hedge_step((log_d, found.Q, rate))
+        log_pg = maximiser._ascend_hedge((log_pg, found_pg.Q, rate), found_pg, log_pg)
 
 
 @given(contests(max_states=5, max_actions=3))
-@settings(max_examples=10)
+@settings(max_examples=count_of(10, 60))
 def test_return_policies_agree(contest):
     """Same average occupancy after K iterations, with each kind of learning rate."""
     for eta in ("adaptive", "theorem", 0.1 / (contest.margin.bound or 1)):

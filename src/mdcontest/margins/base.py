@@ -72,6 +72,9 @@ class Margin(ABC):
         """Keep a function of outcomes for later, or check and encode an array."""
         self.features = features if callable(features) else self.read(features)
         self._rows = None if callable(features) else self.encode(self.features)
+        for array in (self.features, self._rows):
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
 
     @property
     def bound(self) -> float:
@@ -106,7 +109,11 @@ class Margin(ABC):
         rows = self.rows()
         if x.size != len(rows):
             raise InputError(f"x has {x.size} entries, the margin compares {len(rows)} pairs")
-        return self.kernel_against(rows, rows, x.reshape(-1)).reshape(self.shape or x.shape)
+        return self.kernel_on_itself(rows, x.reshape(-1)).reshape(self.shape or x.shape)
+
+    def kernel_on_itself(self, f: Any, weights: Array) -> Array:
+        """Σ_j w_j M(fᵢ, fⱼ) for a batch against itself, where a margin may save work."""
+        return self.kernel_against(f, f, weights)
 
     def matrix(self, z: Any = None, w: Any = None) -> Array:
         """The matrix M(zᵢ, wⱼ) itself, all pairs by default. Costs len(z)·len(w) numbers of memory."""
@@ -118,7 +125,7 @@ class Margin(ABC):
         held = copy.copy(self)
         held.shape = (num_states, num_actions)
         if callable(self.features):
-            held._hold(self.read(self.features(finite_outcomes(num_states, num_actions))))
+            held._hold(self.features(finite_outcomes(num_states, num_actions)))
         held._fit_rows(n)
         if len(held._rows) != n:
             raise InputError(
@@ -184,8 +191,8 @@ def as_columns(values: Any, what: str, columns: int | None = None) -> Array:
 def as_finite(values: Any, what: str) -> Array:
     """A float64 array without NaN or infinity, or an error that names the first bad entry."""
     try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
+        array = np.array(values, dtype=float)  # a copy: what the caller does to his array later is his business
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} must be an array of numbers: {error}") from None
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])

@@ -60,18 +60,14 @@ class Dense(Margin):
 class SymmetricBlocks(Margin):
     """Margins evaluated pair by pair: M @ x visits each block above the diagonal once and uses it twice."""
 
-    def apply(self, x: ArrayLike) -> Array:
-        x = np.asarray(x, float)
-        rows, w = self.rows(), x.reshape(-1)
-        if len(w) != len(rows):
-            raise InputError(f"x has {x.size} entries, the margin compares {len(rows)} pairs")
-        out = np.zeros(len(rows))
-        for block in blocks(len(rows), len(rows)):
-            later = slice(block.start, len(rows))
-            K = self.kernel(rows[block], rows[later])
-            out[block] += K @ w[later]
-            out[block.stop :] -= w[block] @ K[:, block.stop - block.start :]
-        return out.reshape(self.shape or x.shape)
+    def kernel_on_itself(self, f: Any, weights: Array) -> Array:
+        out = np.zeros(len(f))
+        for block in blocks(len(f), len(f)):
+            later = slice(block.start, len(f))
+            K = self.kernel(f[block], f[later])
+            out[block] += K @ weights[later]
+            out[block.stop :] -= weights[block] @ K[:, block.stop - block.start :]
+        return out
 
 
 class BestTwoOfThree(SymmetricBlocks):
@@ -137,7 +133,11 @@ class Pairwise(SymmetricBlocks):
                 f"margin is not skew-symmetric: fn(z, w) = {forth[worst]:.6g} but fn(w, z) = {back[worst]:.6g} "
                 f"for z = {z} and w = {w}; return (fn(z, w) - fn(w, z)) / 2 if you mean its skew part"
             )
-        return ((forth - back) / 2).reshape(len(f), len(g))
+        margins = (forth - back) / 2
+        largest = float(np.abs(margins).max(initial=0.0))
+        if self.declared_bound is not None and largest > self.declared_bound * (1 + 1e-12):
+            raise InputError(f"fn reaches {largest:.6g}, above the bound of {self.declared_bound:.6g} given for it")
+        return margins.reshape(len(f), len(g))
 
     def _evaluate(self, z: Any, w: Any) -> Array:
         values = as_finite(self.fn(z, w), "the margin's values fn(z, w)")

@@ -5,7 +5,8 @@ from mdcontest.solvers.choose import choose_solver, solve
 from mdcontest.solvers.hpi import HPI
 from mdcontest.solvers.hpi_pg import HPIPG
 from mdcontest.solvers.linear_program import LinearProgram
-from mdcontest.solvers.policies import MirrorDescent, PolicyGame
+from mdcontest.solvers.mirror_descent import MirrorDescent
+from mdcontest.solvers.policy_game import PolicyGame
 
 __all__ = [
     "HPI",

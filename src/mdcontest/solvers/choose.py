@@ -51,6 +51,8 @@ def solve(contest: Contest, solver: Solver | None = None, *, tol: float = 1e-9, 
     if solver is None:
         solver, why = choose_solver(contest)
     else:
+        if isinstance(solver, type) or not hasattr(solver, "propose"):
+            raise InputError(f"solver must be a solver such as solvers.HPI(1000), got {solver!r}")
         given = ", ".join(f"{f.name}={getattr(solver, f.name)!r}" for f in fields(solver))  # type: ignore[arg-type]
         why = f"asked for, with {given}"
     target = tol * contest.margin.bound

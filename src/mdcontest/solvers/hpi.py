@@ -20,7 +20,7 @@ from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import History, Status
 from mdcontest.solvers.base import Progress, Proposal, Report
-from mdcontest.solvers.rates import Eta, make_rate
+from mdcontest.solvers.rates import Eta, HedgeStep, make_rate
 from mdcontest.values import Evaluation, evaluate, optimal_average_reward
 
 HISTORY_GROWTH = 1.05
@@ -51,12 +51,13 @@ class HPI:
         return hedged_policy_iteration(contest, self, gap, report, hedge_step, decision_rule)
 
 
-UpdateRule = Callable[[Array, Array, Array, Evaluation], Array]
-"""(log of the reference rule, scores z [S, A], η [S, 1], evaluation of d_k) → log of the next rule."""
+UpdateRule = Callable[[HedgeStep, Evaluation, Array], Array]
+"""(what to maximise, evaluation of d_k, log d_k) → log d_{k+1}."""
 
 
-def hedge_step(log_reference: Array, scores: Array, eta: Array, _: Evaluation) -> Array:
-    """d(a|s) ∝ reference(a|s)·exp(η z(s, a)), in logarithms."""
+def hedge_step(step: HedgeStep, _policy: Evaluation | None = None, _log_d: Array | None = None) -> Array:
+    """d(a|s) ∝ reference(a|s)·exp(η z(s, a)), in logarithms: the maximiser in closed form, from wherever one starts."""
+    log_reference, scores, eta = step
     return np.asarray(log_softmax(log_reference + eta * scores, axis=1))
 
 
@@ -86,7 +87,7 @@ def hedged_policy_iteration(
             # 2. Evaluate
             advantage = policy.Q - policy.V[:, None]
             # 3. Update decision rule
-            log_d = update(*rate.step(log_d, advantage), policy)
+            log_d = update(rate.step(log_d, advantage), policy, log_d)
     except KeyboardInterrupt:
         if k <= 1:
             raise

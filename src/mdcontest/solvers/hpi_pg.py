@@ -26,7 +26,7 @@ from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solvers.base import Proposal, Report
 from mdcontest.solvers.hpi import hedge_step, hedged_policy_iteration
-from mdcontest.solvers.rates import Eta
+from mdcontest.solvers.rates import Eta, HedgeStep
 from mdcontest.values import Evaluation
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -58,10 +58,11 @@ class HPIPG:
         return_rule = self._ascend_likelihood if by_gradient else decision_rule
         return hedged_policy_iteration(contest, self, gap, report, update, return_rule)
 
-    def _ascend_hedge(self, log_reference: Array, scores: Array, eta: Array, found: Evaluation) -> Array:
-        """Step 3 from θ = log d_ref."""
-        weight = (found.x.sum(axis=1, keepdims=True) > 0).astype(float)
-        theta = self._ascend(hedge_objective(log_reference, eta * scores, weight), log_reference)
+    def _ascend_hedge(self, step: HedgeStep, policy: Evaluation, log_d: Array) -> Array:
+        """Step 3 from θ = log d_k."""
+        log_reference, scores, eta = step
+        weight = (policy.x.sum(axis=1, keepdims=True) > 0).astype(float)
+        theta = self._ascend(hedge_objective(log_reference, eta * scores, weight), log_d)
         return np.asarray(log_softmax(theta, axis=1))
 
     def _ascend_likelihood(self, x_bar: Array) -> Array:

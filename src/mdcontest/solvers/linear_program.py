@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
-from mdcontest.errors import SizeError
+from mdcontest.errors import InputError, SizeError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
 from mdcontest.solvers.base import Progress, Proposal, Report, certify
@@ -52,6 +52,8 @@ class LinearProgram:
     name: ClassVar[str] = "LinearProgram"
 
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
+        if self.method not in ("ipm", "simplex"):
+            raise InputError(f"method must be 'ipm' or 'simplex', got {self.method!r}")
         _require_memory(contest.num_pairs)
         program = build(contest)
         best: tuple[float, Array] | None = None
@@ -67,7 +69,7 @@ class LinearProgram:
             if interrupted or (best is not None and best[0] <= gap):
                 break
         if best is None:
-            raise KeyboardInterrupt if interrupted else SizeError("HiGHS found no solution of the linear program")
+            raise KeyboardInterrupt if interrupted else InputError("HiGHS found no solution of the linear program")
         info = {
             "variables": program.num_col_,
             "constraints": program.num_row_ + contest.num_pairs,
@@ -131,16 +133,25 @@ def _run(program: Any, method: str, tolerance: float, crossover: bool, report: R
     highs.passModel(program)
 
     with _catch_interrupt() as interrupted:
+        raised: list[BaseException] = []
 
         def alive(event: Any) -> None:
             out = event.data_out
-            report(Progress(int(max(out.simplex_iteration_count, out.ipm_iteration_count))))
-            if interrupted.is_set():
+            try:
+                if not raised:
+                    report(Progress(int(max(out.simplex_iteration_count, out.ipm_iteration_count))))
+            except KeyboardInterrupt:
+                interrupted.set()
+            except BaseException as error:  # kept until HiGHS has returned
+                raised.append(error)
+            if interrupted.is_set() or raised:
                 event.interrupt()
 
         highs.cbSimplexInterrupt.subscribe(alive)
         highs.cbIpmInterrupt.subscribe(alive)
         highs.run()
+        if raised:
+            raise raised[0]
         return interrupted.is_set(), np.array(highs.getSolution().col_value)
 
 

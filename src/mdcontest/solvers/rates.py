@@ -25,6 +25,8 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 
 Eta = float | Literal["adaptive", "theorem"]
+HedgeStep = tuple[Array, Array, Array]
+"""(log of the reference rule [S, A], scores [S, A], η [S, 1] or [1, 1])."""
 
 
 class Rate(Protocol):
@@ -33,8 +35,8 @@ class Rate(Protocol):
     used: float | str
     """The number, or "adaptive"."""
 
-    def step(self, log_d: Array, advantage: Array) -> tuple[Array, Array, Array]:
-        """log d_k and Q_k − V_k [S, A] → (log reference, scores, η) of the next step."""
+    def step(self, log_d: Array, advantage: Array) -> HedgeStep:
+        """The step that follows from log d_k and Q_k − V_k, each shape [S, A]."""
 
 
 class ConstantRate:
@@ -44,7 +46,7 @@ class ConstantRate:
         self.used: float | str = eta
         self.eta = np.full((1, 1), eta)
 
-    def step(self, log_d: Array, advantage: Array) -> tuple[Array, Array, Array]:
+    def step(self, log_d: Array, advantage: Array) -> HedgeStep:
         return log_d, advantage, self.eta
 
 
@@ -58,7 +60,7 @@ class AdaptiveRate:
         self.scores = np.zeros((num_states, num_actions))
         self.squares = np.zeros((num_states, 1))
 
-    def step(self, log_d: Array, advantage: Array) -> tuple[Array, Array, Array]:
+    def step(self, log_d: Array, advantage: Array) -> HedgeStep:
         self.scores = self.scores + advantage
         self.squares = self.squares + np.max(advantage**2, axis=1, keepdims=True)
         eta = np.divide(self.log_actions, self.squares, out=np.zeros_like(self.squares), where=self.squares > 0)
