@@ -142,6 +142,17 @@ BROKEN = {
         lambda c: changed(c, states=10**12, transitions={"data": [1.0], "indices": [0], "indptr": [0, 1]}),
         "indptr must have",
     ),
+    "indptr that wraps around": (
+        lambda c: changed(
+            c,
+            states=1,
+            actions=3,
+            transitions={"data": [1, 1, 1], "indices": [0, 0, 0], "indptr": [0, 2**63 - 1, -2, 3]},
+        ),
+        "indptr must lie between 0 and 3",
+    ),
+    "version a truth": (lambda c: changed(c, version=True), "has version True"),
+    "format a list": (lambda c: changed(c, format=[1]), r"is a \[1\] file"),
     "index out of range": (
         lambda c: changed(c, states=1, actions=1, transitions={"data": [1.0], "indices": [7], "indptr": [0, 1]}),
         "do not describe a sparse matrix",
@@ -231,6 +242,34 @@ def test_hostile_npz(tmp_path, contest, case):
     write_npz(path, change(npz_members(path)))
     with pytest.raises(mdc.InputError, match=message):
         mdc.load_contest(path)
+
+
+def test_unsigned_indptr_that_runs_backwards(tmp_path):
+    """Differences of unsigned numbers wrap around; read as they are they crash the sparse code."""
+    path = tmp_path / "contest.npz"
+    random_contest(5, states=2, actions=1, shape="garnet", margin="reward").save(path)
+    members = npz_members(path)
+    for bad in ([0, 200, 2], [0, 10**9, 2]):
+        write_npz(path, members | {"transitions.indptr.npy": npy(np.array(bad, np.uint64))})
+        with pytest.raises(mdc.FileFormatError, match="indptr must"):
+            mdc.load_contest(path)
+
+
+def test_other_compressions_are_not_read(tmp_path, contest):
+    path = tmp_path / "contest.npz"
+    contest.save(path)
+    members = npz_members(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(mdc.FileFormatError, match="packed in a way"):
+        mdc.load_contest(path)
+
+
+def test_a_byte_order_mark_is_no_obstacle(tmp_path, contest):
+    path = tmp_path / "contest.json"
+    path.write_text(contest.to_json().replace("\n", "\r\n"), encoding="utf-8-sig")
+    assert mdc.load_contest(path).to_json() == contest.to_json()
 
 
 def test_zip_bomb(tmp_path, contest):

@@ -89,6 +89,7 @@ def test_features_may_be_a_function_of_outcomes(seed, kind):
     batch = mdc.Outcomes(obs=np.array([0, 1, 3]), action=np.array([2, 0, 1]))
     index = batch.obs * A + batch.action
     np.testing.assert_array_equal(made.matrix(batch, batch), by_table.matrix()[np.ix_(index, index)])
+    np.testing.assert_array_equal(by_function.matrix(batch, batch), made.matrix(batch, batch))
     np.testing.assert_allclose(
         made.against(batch, batch), by_table.matrix()[np.ix_(index, index)].mean(axis=1), atol=1e-12
     )

@@ -214,3 +214,34 @@ def test_solving_in_a_thread():
     thread.start()
     thread.join()
     assert found[0].status == "solved"
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e-9, 1e9, 1e12, 1e200])
+def test_the_scale_of_a_margin_changes_nothing(scale):
+    """Units are arbitrary: gaps scale with the margin, and every method solves at every scale."""
+    base = random_contest(3, states=4, actions=3, shape="dense", margin="dense")
+    contest = mdc.Contest(base.transitions, base.start, scale * base.margin.matrix())
+    rule = np.eye(3)[[0, 1, 2, 0]]
+    assert abs(mdc.optimality_gap(contest, rule) / scale - mdc.optimality_gap(base, rule)) < 1e-9
+    for solver, tol in ((None, 1e-9), (PolicyGame(), 1e-9), (HPI(5000), 1e-2)):
+        solution = mdc.solve(contest, solver, tol=tol)
+        assert solution.status == "solved"
+        assert mdc.verify(contest, solution)
+
+
+@pytest.mark.parametrize("eps", [1e-4, 1e-6, 1e-8])
+def test_rare_restarts(eps):
+    base = random_contest(5, states=30, actions=3, shape="dense", margin="dense")
+    contest = mdc.Contest(base.transitions, base.start, base.margin).with_restart(eps)
+    solution = mdc.solve(contest)
+    assert solution.status == "solved"
+    assert mdc.verify(contest, solution)
+
+
+def test_refusals_travel_between_processes():
+    import copy
+
+    error = mdc.NotUnichainError((0,), (1, 2), "[a] and in [b, c]")
+    again = copy.copy(error)  # rebuilt the way a process pool does it
+    assert str(again) == str(error)
+    assert (again.first, again.second) == ((0,), (1, 2))

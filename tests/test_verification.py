@@ -187,7 +187,7 @@ def test_integer_elimination(seed, size):
 def test_exact_is_refused_for_large_contests():
     S = 200
     contest = mdc.Contest.from_mdp(np.full((S, 1, S), 1 / S), np.full(S, 1 / S), np.zeros((S, 1)))
-    with pytest.raises(mdc.SizeError, match="up to 120 states"):
+    with pytest.raises(mdc.SizeError, match="up to 80 states"):
         mdc.verify(contest, mdc.solve(contest), exact=True)
 
 

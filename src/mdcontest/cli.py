@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
 import os
@@ -25,10 +26,14 @@ MAX_TABLE_STATES = 40
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; errors in the input are one line on standard error, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show ε shows \\u03b5
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except InputError as error:
         print(f"mdcontest: error: {error}", file=sys.stderr)
@@ -39,10 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mdcontest: interrupted before there was a solution", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader of our output has left (`mdcontest … | head`); keep Python from complaining on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOT_SOLVED
+    except OSError as error:
+        # The reader of our output has left (`mdcontest … | head`), or the disk it goes to is full.
+        if not isinstance(error, BrokenPipeError):
+            print(f"mdcontest: error: cannot write the output: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps Python from complaining on exit
+        return NOT_SOLVED if isinstance(error, BrokenPipeError) else BAD_INPUT
 
 
 # --- the commands -----------------------------------------------------------------------------------------
@@ -91,7 +98,7 @@ def _verify(options: argparse.Namespace) -> int:
     solution = mdc.load_solution(options.solution, max_bytes=options.max_bytes)
     report = mdc.verify(contest, solution, tol=options.tol, exact=options.exact)
     if options.json:
-        numbers = {"gap": float(report.gap)} | report.residuals
+        numbers = {"gap": 0.0 if isinstance(report.gap, Fraction) else report.gap} | report.residuals
         finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
         gap = str(report.gap) if isinstance(report.gap, Fraction) else finite.pop("gap")
         finite.pop("gap", None)
@@ -155,16 +162,18 @@ def _eta(text: str) -> float | str:
 
 def _require_writable(path: str, contest: str) -> None:
     """Fail before a long solve rather than after it."""
-    target = Path(path)
-    if target.exists() and target.samefile(contest):
-        raise InputError(f"--out {path} would replace the contest itself; name another file")
+    target, folder = Path(path), Path(path).parent
     if target.suffix.lower() not in (".json", ".npz"):
         raise InputError(f"{path}: the ending must be .json or .npz, it decides the form of the file")
-    if target.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it")
-    folder = target.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"cannot write {path}: {folder} is no folder that can be written to")
+    try:
+        if target.exists() and target.samefile(contest):
+            raise InputError(f"--out {path} would replace the contest itself; name another file")
+        if target.is_dir():
+            raise InputError(f"{path} is a folder; name a file in it")
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InputError(f"cannot write {path}: {folder} is no folder that can be written to")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _describe(contest: mdc.Contest, solution: mdc.Solution) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, read_numbers
 from mdcontest.errors import FileFormatError, InputError, preview
 from mdcontest.files import read_record, to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_from_record, margin_to_record
@@ -83,7 +83,7 @@ class Contest:
             return margin
         if sp.issparse(margin):
             raise InputError("the margin is a sparse matrix; pass margin.toarray(), or a structured margin")
-        M = np.asarray(margin)
+        M = read_numbers(margin, "the margin")
         if M.shape not in ((self.num_pairs,) * 2, (self.num_states, self.num_actions) * 2):
             raise InputError(
                 f"the margin has shape {M.shape}; {self.num_states} states × {self.num_actions} actions need "
@@ -101,8 +101,8 @@ class Contest:
 
     def read_rule(self, rule: ArrayLike) -> Array:
         """A decision rule as an array [S, A] with rows that sum to one, or an error naming the state."""
-        d = np.asarray(rule, float)
-        if d.size != self.num_pairs or d.ndim not in (1, 2):
+        d = read_numbers(rule, "a decision rule")
+        if d.shape not in ((self.num_pairs,), (self.num_states, self.num_actions)):
             raise InputError(f"a decision rule has shape ({self.num_states}, {self.num_actions}), got {d.shape}")
         d = d.reshape(self.num_states, self.num_actions)
         bad = ~(np.isfinite(d).all(axis=1) & (d >= 0).all(axis=1) & (np.abs(d.sum(axis=1) - 1) <= 1e-8))
@@ -283,6 +283,9 @@ def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:
     for values, name in ((indices, "indices"), (indptr, "indptr")):
         if values.ndim != 1 or not (np.issubdtype(values.dtype, np.integer) or values.size == 0):
             raise FileFormatError(f"{name} must be a list of whole numbers")
+    if indptr.min() < 0 or indptr.max() > len(indices):  # before any difference is taken: differences can wrap around
+        raise FileFormatError(f"indptr must lie between 0 and {len(indices)}, the number of indices")
+    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
     sound = (
         data.ndim == 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
     )

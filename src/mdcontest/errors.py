@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class InputError(ValueError):
     """Something the caller handed over cannot be used. The command line exits with 2 on it."""
@@ -22,13 +24,17 @@ class NotUnichainError(InputError):
     """
 
     def __init__(self, first: tuple[int, ...], second: tuple[int, ...], describe: str = "") -> None:
-        self.first, self.second = first, second
+        self.first, self.second, self.describe = first, second, describe
         classes = describe or f"{list(first)} and in {list(second)}"
         super().__init__(
             f"the contest is not unichain: one can stay for ever in the states {classes}, which have none in common. "
             "Average frequencies then depend on the start; contest.with_restart(eps) returns to the "
             "start with probability eps a step and makes every policy unichain."
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from their message by default, which is not what __init__ takes.
+        return type(self), (self.first, self.second, self.describe)
 
 
 def preview(items: list[str], limit: int = 8) -> str:

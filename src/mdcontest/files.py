@@ -39,9 +39,9 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` only once it is complete and on disk."""
     target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             os.chmod(temporary, _mode_of(target))
@@ -99,7 +99,11 @@ def _layout(value: Any, indent: str) -> str:
 
 def write_record(path: str | PathLike[str], format: str, record: dict[str, Any]) -> None:
     """Write a record; the ending .json or .npz decides the form."""
-    if Path(path).is_dir():
+    try:
+        is_folder = Path(path).is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write {path}: {error}") from None
+    if is_folder:
         raise InputError(f"{path} is a folder; name a file in it")
     ending = Path(path).suffix.lower()
     if ending == ".json":
@@ -162,9 +166,9 @@ def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> di
         raise FileFormatError(f"{file}: {error}") from None
     if not isinstance(record, dict) or "format" not in record:
         raise FileFormatError(f"{file} is no {format} file: it has no field 'format'")
-    if record["format"] != format:
+    if not isinstance(record["format"], str) or record["format"] != format:
         raise FileFormatError(f"{file} is a {record['format']!r} file, expected {format!r}")
-    if record.get("version") != VERSION:
+    if type(record.get("version")) is not int or record["version"] != VERSION:
         raise FileFormatError(f"{file} has version {record.get('version')!r}, this program reads version {VERSION}")
     return record
 
@@ -174,7 +178,7 @@ def _read_json(content: bytes) -> Any:
         raise FileFormatError(f"holds the number {constant}; every number must be finite")
 
     try:
-        return json.loads(content.decode(), parse_constant=refuse)
+        return json.loads(content.decode("utf-8-sig"), parse_constant=refuse)
     except UnicodeDecodeError:
         raise FileFormatError("is neither JSON nor npz (it is not UTF-8 text and no zip archive)") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
@@ -192,6 +196,9 @@ def _read_npz(content: bytes, max_bytes: int) -> Any:
                 raise FileFormatError(
                     f"unpacks to {declared} bytes, over the limit of {max_bytes}; raise max_bytes to read it"
                 )
+            for info in members.values():
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise FileFormatError(f"the member {info.filename} is packed in a way that is not read here")
             if RECORD_MEMBER not in members:
                 raise FileFormatError("is a zip archive but no mdcontest file: it has no member 'record'")
             record = _read_json(_read_member(archive, members[RECORD_MEMBER]).tobytes())
@@ -230,7 +237,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any
             raise FileFormatError(
                 f"the array {info.filename} declares shape {shape} ({wanted} bytes) but holds {left} bytes"
             )
-        data = member.read()
+        data = member.read(left + 1)
     if len(data) != wanted:
         raise FileFormatError(f"the array {info.filename} is truncated: {len(data)} of {wanted} bytes")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, read_numbers
 from mdcontest.errors import InputError, SizeError
 
 ROW_TOLERANCE = 1e-8
@@ -125,7 +125,7 @@ def _written_in(transitions: Transitions, sparse: bool) -> Transitions:
 
 def read_start(start: Any, num_states: int) -> Array:
     """μ as a distribution over the states, or an error."""
-    mu = _numbers(start, "start")
+    mu = read_numbers(start, "start")
     if mu.shape != (num_states,):
         raise InputError(f"start must have shape ({num_states},), one probability a state, got {mu.shape}")
     return _normalised_rows(mu[None, :], lambda row: "start")[0]
@@ -134,6 +134,9 @@ def read_start(start: Any, num_states: int) -> Array:
 def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Transitions:
     """Checked transitions from an array [S, A, S] or a sparse matrix [S·A, S]."""
     if sp.issparse(transitions):
+        if transitions.ndim != 2 or transitions.dtype.kind not in "fiub":
+            got = f"{transitions.ndim} dimensions of {transitions.dtype}"
+            raise InputError(f"sparse transitions must be a matrix of numbers, got {got}")
         matrix = sp.csr_array(transitions, dtype=float, copy=True)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
@@ -146,7 +149,7 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
         actions = rows // states
         _check_entries(matrix.data, lambda k: _pair(int(np.searchsorted(matrix.indptr, k, "right")) - 1, actions))
     else:
-        array = _numbers(transitions, "transitions")
+        array = read_numbers(transitions, "transitions")
         if array.ndim != 3 or array.shape[0] != array.shape[2]:
             raise InputError(f"transitions must have shape (S, A, S) or be sparse (S*A, S), got {array.shape}")
         states, actions, _ = array.shape
@@ -163,7 +166,7 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
 
 
 def _read_restart(restart: Any, n: int) -> Array:
-    e = _numbers(restart, "restart")
+    e = read_numbers(restart, "restart")
     if e.shape != (n,) or not ((e >= 0) & (e <= 1)).all():
         raise InputError(f"restart must hold {n} probabilities, one a pair")
     return e
@@ -171,13 +174,6 @@ def _read_restart(restart: Any, n: int) -> Array:
 
 def _pair(index: int, actions: int) -> str:
     return f"(s={index // actions}, a={index % actions})"
-
-
-def _numbers(values: Any, what: str) -> Array:
-    try:
-        return np.array(values, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{what} must be an array of numbers: {error}") from None
 
 
 def _check_entries(entries: Array, where: Any) -> None:

@@ -54,8 +54,9 @@ def _by_candidates(graph: ContestGraph, component: np.ndarray) -> Verdict | None
     candidates = np.zeros(graph.num_nodes, bool)
     candidates[component[component < graph.num_states]] = True
     popular = np.diff(graph.predecessors.indptr)
-    classes: list[ClosedSet] = []
-    while candidates.any():
+    classes: list[tuple[ClosedSet, Mask]] = []
+    budget = max(1, SEARCH_ARCS // (graph.successors.nnz + graph.num_nodes))
+    while candidates.any() and len(classes) < budget:
         t = int(np.argmax(np.where(candidates, popular, -1)))
         everything_else = np.ones(graph.num_nodes, bool)
         everything_else[t] = False
@@ -63,12 +64,12 @@ def _by_candidates(graph: ContestGraph, component: np.ndarray) -> Verdict | None
         if not inside.any():
             return Verdict("yes", _witness(graph, t, rank))
         found = graph.recurrent_class(graph.policy_inside(inside, stays))
-        for earlier in classes:
-            if not set(earlier.states) & set(found.states):
-                return _refuted(earlier, found)
-        classes.append(found)
         keep = np.zeros(graph.num_nodes, bool)
         keep[list(found.states)] = True
+        for earlier, mask in classes:
+            if not (mask & keep).any():
+                return _refuted(earlier, found)
+        classes.append((found, keep))
         candidates &= keep
     return None
 

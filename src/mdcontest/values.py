@@ -102,7 +102,7 @@ def optimal_average_reward(
         if (bound := float((q - h[:, None]).max())) < excess:
             excess, proof = bound, h
         # Only improvements beyond rounding count; among equals the action stays, or the iteration could cycle.
-        rounding = 1e-13 * (1 + np.abs(r).max() + np.abs(h).max())
+        rounding = 1e-13 * (np.abs(r).max() + np.abs(h).max())
         better = q.max(axis=1) > q[states, actions] + rounding
         if not better.any():
             break

@@ -56,7 +56,7 @@ class Verification:
     def __str__(self) -> str:
         lines = ["the certificate holds" if self.holds else "the certificate does NOT hold"]
         lines += [
-            f"  gap at most {float(self.gap):.6g}" + (" (exact rational)" if isinstance(self.gap, Fraction) else "")
+            f"  gap at most {_float(self.gap):.6g}" + (" (exact rational)" if isinstance(self.gap, Fraction) else "")
         ]
         lines += [f"  {name}: {value:.3g}" for name, value in self.residuals.items()]
         return "\n".join(lines + [f"  fault: {fault}" for fault in self.faults])
@@ -77,6 +77,8 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         A report that is true exactly if the rule is one, x is its occupancy, c + P h − h ≤ −κ, and the claimed gap is
         no smaller than what was found, all within `tol`. A large gap honestly claimed is a certificate that holds.
     """
+    if not (np.isfinite(tol) and tol >= 0):
+        raise InputError(f"tol must be a nonnegative number, got {tol}")
     _require_shapes(contest, solution)
     scale = contest.margin.bound or 1.0
     proof = solution.certificate
@@ -101,11 +103,19 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         "mass": float(abs(x.sum() - 1)),
         "occupancy": float(np.maximum(off, np.abs(x_rule - solution.occupancy.reshape(-1)).sum())),
         "inequality": _above(excess + proof.kappa) / scale,
-        "claimed gap": _above(float(gap) - solution.gap) / scale,
+        "claimed gap": _above(_float(gap) - solution.gap) / scale,
     }
     # Written so that NaN is a fault: it is not at most anything.
     faults = tuple(f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol)
     return Verification(not faults, gap, residuals, tol, faults)
+
+
+def _float(value: float | Fraction) -> float:
+    """A rational number beyond the floats is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _above(value: float) -> float:
@@ -231,6 +241,8 @@ def _eliminate(Q: Array) -> Array:
     nu = np.ones(len(Q))
     for k in range(1, len(Q)):
         nu[k] = nu[:k] @ Q[:k, k]
+        if nu[k] > 1e100:  # only ratios count
+            nu[: k + 1] /= nu[k]
     return nu / nu.sum()
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, read_numbers
 from mdcontest.errors import InputError
 from mdcontest.outcomes import Outcomes, finite_outcomes
 
@@ -46,6 +46,10 @@ class Margin(ABC):
     """(S, A) once a contest holds the margin."""
     _rows: Any = None
     """Encoded features of all pairs, once they are known."""
+    _bound: float | None = None
+    """Remembered, since it can cost as much as a product with M."""
+    _given_shape: tuple[int, ...] = ()
+    """The shape in which an array of features came."""
 
     # --- what each margin defines -------------------------------------------------------------------------
 
@@ -70,6 +74,7 @@ class Margin(ABC):
 
     def _hold(self, features: Any) -> None:
         """Keep a function of outcomes for later, or check and encode an array."""
+        self._given_shape = () if callable(features) else np.shape(features)
         self.features = features if callable(features) else self.read(features)
         self._rows = None if callable(features) else self.encode(self.features)
         for array in (self.features, self._rows):
@@ -79,7 +84,17 @@ class Margin(ABC):
     @property
     def bound(self) -> float:
         """An upper bound on |M|; infinite where the outcomes are not known."""
-        return np.inf if self._rows is None else self.rows_bound(self._rows)
+        if self._rows is None:
+            return np.inf
+        if self._bound is None:
+            with np.errstate(over="ignore", invalid="ignore"):  # `bind` refuses margins that overflow
+                self._bound = self.rows_bound(self._rows)
+        return self._bound
+
+    @property
+    def noise(self) -> float:
+        """What rounding alone can make of |M|: a bound no larger than this means that there is no preference."""
+        return 0.0
 
     @abstractmethod
     def rows_bound(self, f: Any) -> float:
@@ -89,8 +104,10 @@ class Margin(ABC):
 
     def rows(self, z: Any = None) -> Any:
         """Encoded features of z: None is all pairs, integers or a slice choose pairs, else a batch of outcomes."""
-        if self._rows is not None and not isinstance(z, Outcomes):
-            return self._rows if z is None else self._rows[z]
+        if self._rows is not None:
+            if isinstance(z, Outcomes) and self.shape is not None and not isinstance(self._rows, Outcomes):
+                z = z.obs * self.shape[1] + z.action  # outcomes of a finite contest name its pairs
+            return self._rows if z is None else self._rows[z] if not isinstance(z, Outcomes) else z
         if z is None:
             raise InputError("this margin's features are a function: put it into a Contest, or pass outcomes")
         return self.encode(self.read(self.features(z) if callable(self.features) else z))
@@ -105,10 +122,10 @@ class Margin(ABC):
 
     def apply(self, x: ArrayLike) -> Array:
         """M @ x over all pairs. In a contest the result has shape [S, A], otherwise that of x."""
-        x = np.asarray(x, float)
+        x = read_numbers(x, "x")
         rows = self.rows()
-        if x.size != len(rows):
-            raise InputError(f"x has {x.size} entries, the margin compares {len(rows)} pairs")
+        if x.size != len(rows) or (self.shape is not None and x.ndim > 1 and x.shape != self.shape):
+            raise InputError(f"x has {x.size} entries in shape {x.shape}, the margin compares {len(rows)} pairs")
         return self.kernel_on_itself(rows, x.reshape(-1)).reshape(self.shape or x.shape)
 
     def kernel_on_itself(self, f: Any, weights: Array) -> Array:
@@ -127,12 +144,23 @@ class Margin(ABC):
         if callable(self.features):
             held._hold(self.features(finite_outcomes(num_states, num_actions)))
         held._fit_rows(n)
+        if len(held._given_shape) >= 2 and held._given_shape[0] != n and held._given_shape[:2] != held.shape:
+            raise InputError(
+                f"{type(self).__name__} has features of shape {held._given_shape}; {num_states} states × {num_actions} "
+                f"actions need ({num_states}, {num_actions}, …) or ({n}, …)"
+            )
         if len(held._rows) != n:
             raise InputError(
                 f"{type(self).__name__} has features for {len(held._rows)} pairs, "
                 f"the contest has {num_states} states × {num_actions} actions = {n} pairs"
             )
+        if not isinstance(held._rows, Outcomes) and not np.isfinite(held.known_bound()):
+            raise InputError(f"the margins of {type(self).__name__} overflow; divide them by a common factor")
         return held
+
+    def known_bound(self) -> float:
+        """The bound where it is cheap to have, else 0."""
+        return self.bound
 
     def _fit_rows(self, n: int) -> None:
         """Reshape rows, where their meaning depends on the number of pairs. Most margins need nothing."""
@@ -145,7 +173,7 @@ class Margin(ABC):
         copies = copy.copy(self)
         copies.shape = None if self.shape is None else (times * self.shape[0], self.shape[1])
         copies.features = self.features[np.tile(np.arange(len(self._rows)), times)]
-        copies._rows = copies.encode(copies.features)
+        copies._rows, copies._given_shape = copies.encode(copies.features), ()
         return copies
 
     def __repr__(self) -> str:
@@ -190,10 +218,7 @@ def as_columns(values: Any, what: str, columns: int | None = None) -> Array:
 
 def as_finite(values: Any, what: str) -> Array:
     """A float64 array without NaN or infinity, or an error that names the first bad entry."""
-    try:
-        array = np.array(values, dtype=float)  # a copy: what the caller does to his array later is his business
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{what} must be an array of numbers: {error}") from None
+    array = read_numbers(values, what)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{what}{list(where)} is {array[where]}; every entry must be a finite number")
@@ -205,16 +230,16 @@ def as_finite(values: Any, what: str) -> Array:
 def antisymmetrise(M: ArrayLike) -> Array:
     """The skew part (M − Mᵀ)/2."""
     array = np.asarray(M, float)
-    return (array - array.T) / 2
+    return array / 2 - array.T / 2  # halves first: the difference of two large numbers could overflow
 
 
 def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str) -> Array:
     """M with its rounding errors removed, or an error that names the worst pair."""
     if M.ndim != 2 or M.shape[0] != M.shape[1]:
         raise InputError(f"{what} must be a square matrix, got shape {M.shape}")
-    excess = np.abs(M + M.T)
+    excess = np.abs(M / 2 + M.T / 2)
     worst = np.unravel_index(np.argmax(excess), M.shape)
-    if excess[worst] > SKEW_TOLERANCE * np.abs(M).max():
+    if excess[worst] > SKEW_TOLERANCE * np.abs(M).max() / 2:
         i, j = int(worst[0]), int(worst[1])
         raise InputError(
             f"margin is not skew-symmetric: {what}[{name(i)},{name(j)}] + {what}[{name(j)},{name(i)}] = "

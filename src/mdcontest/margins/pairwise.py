@@ -110,6 +110,8 @@ class Pairwise(SymmetricBlocks):
     def __init__(self, fn: Callable[[Any, Any], Any], outcomes: Any = None, *, bound: float | None = None) -> None:
         if not callable(fn):
             raise InputError(f"fn must be a function of two batches of outcomes, got {type(fn).__name__}")
+        if bound is not None and not (np.isfinite(bound) and bound >= 0):
+            raise InputError(f"bound must be a nonnegative number, got {bound}")
         self.fn, self.declared_bound = fn, bound
         indexable = outcomes is None or isinstance(outcomes, Outcomes | np.ndarray)
         self.features = outcomes if indexable else np.asarray(outcomes)
@@ -153,6 +155,9 @@ class Pairwise(SymmetricBlocks):
         if self.declared_bound is None and self._rows is not None:
             self.declared_bound = self.rows_bound(self._rows)
         return np.inf if self.declared_bound is None else self.declared_bound
+
+    def known_bound(self) -> float:
+        return 0.0 if self.declared_bound is None else self.declared_bound
 
     def rows_bound(self, f: Any) -> float:
         return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))

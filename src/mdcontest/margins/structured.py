@@ -71,14 +71,19 @@ class LowRank(Margin):
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
         return f @ (self.J @ (weights @ g))
 
+    @property
+    def noise(self) -> float:
+        return 1e-14 * self._cauchy_schwarz(self.rows())
+
+    def _cauchy_schwarz(self, f: Array) -> float:
+        """|φᵀJφ'| ≤ ‖Jᵀφ‖·‖φ'‖."""
+        return float(np.linalg.norm(f @ self.J, axis=1).max() * np.linalg.norm(f, axis=1).max())
+
     def rows_bound(self, f: Array) -> float:
-        # Exact while that costs under a second, else Cauchy–Schwarz: |φᵀJφ'| ≤ ‖Jᵀφ‖·‖φ'‖.
-        cauchy_schwarz = float(np.linalg.norm(f @ self.J, axis=1).max() * np.linalg.norm(f, axis=1).max())
+        # Exact while that costs under a second.
         if len(f) ** 2 > 64 * BLOCK_PAIRS:
-            return cauchy_schwarz
-        largest = max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
-        # What is left of cancelled terms is no preference.
-        return largest if largest > 1e-14 * cauchy_schwarz else 0.0
+            return self._cauchy_schwarz(f)
+        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
 
 
 class Classes(Margin):
@@ -132,7 +137,7 @@ class Signs(Margin):
         period: float | Sequence[float | None] | None = None,
     ) -> None:
         if weights is None and callable(features):
-            raise InputError("Signs of a function of outcomes needs its weights, one a feature")
+            raise InputError("features given by a function of outcomes need their weights, one a feature")
         if weights is None:
             weights = np.ones(as_columns(features, "features").shape[1])
         self.weights = as_scalars(weights, "weights")
@@ -210,8 +215,9 @@ class Aggregated(Signs):
     def __init__(self, utilities: Features, weights: ArrayLike | None = None) -> None:
         if weights is not None:
             weights = as_scalars(weights, "weights")
-            if weights.min() < 0 or weights.sum() <= 0:
+            if weights.min() < 0 or weights.max() == 0:
                 raise InputError(f"weights of individuals must be nonnegative and not all zero, got {weights.tolist()}")
+            weights = weights if weights.sum() < np.inf else weights / weights.max()
         super().__init__(utilities, weights)
         if abs(self.weights.sum() - 1) > 4 * np.finfo(float).eps:  # else a file read and written again would change
             self.weights = self.weights / self.weights.sum()

@@ -64,8 +64,8 @@ def solve(contest: Contest, solver: Solver | None = None, *, tol: float = 1e-9, 
         occupancy=proof.x,
         gap=gap,
         certificate=proof,
-        # Without any preference (bound 0) every rule is a solution, whatever rounding left of the gap.
-        status=Status.SOLVED if gap <= target or contest.margin.bound == 0 else proposal.status,
+        # Without any preference every rule is a solution, whatever rounding left of the gap.
+        status=Status.SOLVED if gap <= target or contest.margin.bound <= contest.margin.noise else proposal.status,
         solver=solver.name,
         why=why,
         tol=tol,

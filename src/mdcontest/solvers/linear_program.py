@@ -128,6 +128,7 @@ def _run(program: Any, method: str, tolerance: float, crossover: bool, report: R
         "run_crossover": "on" if crossover else "off",
         "simplex_iteration_limit": 1000 + 50 * program.num_row_,
         "threads": 1,
+        "small_matrix_value": 1e-12,  # the default drops transition probabilities below 1e-9
     }.items():
         highs.setOptionValue(option, value)
     highs.passModel(program)

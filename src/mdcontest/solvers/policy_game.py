@@ -35,7 +35,8 @@ class PolicyGame:
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
         X = deterministic_occupancies(contest, self.max_policies)
         report(Progress(0))
-        p = solve_skew_game(X, contest.margin.matrix(), gap)
+        bound = contest.margin.bound or 1.0  # HiGHS's tolerances are absolute
+        p = solve_skew_game(X, contest.margin.matrix() / bound, gap / bound)
         x = (p @ X).reshape(contest.num_states, contest.num_actions)
         return Proposal(decision_rule(x), info={"policies": len(X), "support": int((p > 1e-9).sum())})
 

@@ -53,7 +53,8 @@ class ConstantRate:
 class AdaptiveRate:
     """A rate for each state from the largest advantages seen there."""
 
-    def __init__(self, num_states: int, num_actions: int) -> None:
+    def __init__(self, num_states: int, num_actions: int, unit: float) -> None:
+        self.unit = unit  # squares of advantages must neither overflow nor underflow
         self.used: float | str = "adaptive"
         self.log_actions = math.log(num_actions)
         self.log_d_1 = np.full((num_states, num_actions), -self.log_actions)
@@ -61,6 +62,7 @@ class AdaptiveRate:
         self.squares = np.zeros((num_states, 1))
 
     def step(self, log_d: Array, advantage: Array) -> HedgeStep:
+        advantage = advantage / self.unit
         self.scores = self.scores + advantage
         self.squares = self.squares + np.max(advantage**2, axis=1, keepdims=True)
         eta = np.divide(self.log_actions, self.squares, out=np.zeros_like(self.squares), where=self.squares > 0)
@@ -70,7 +72,7 @@ class AdaptiveRate:
 def make_rate(contest: Contest, iterations: int, eta: Eta) -> Rate:
     """The rate a setting asks for."""
     if eta == "adaptive":
-        return AdaptiveRate(contest.num_states, contest.num_actions)
+        return AdaptiveRate(contest.num_states, contest.num_actions, contest.margin.bound or 1.0)
     constant = theorem_rate(contest, iterations) if eta == "theorem" else eta
     if not isinstance(constant, int | float | np.number) or not (math.isfinite(constant) and constant >= 0):
         raise InputError(f"eta must be 'adaptive', 'theorem' or a nonnegative number, got {eta!r}")
