@@ -242,3 +242,12 @@ def test_the_callers_arrays_are_copied():
     np.testing.assert_array_equal(margin.reward, [1, 2])
     with pytest.raises(ValueError, match="read-only"):
         margin.reward[0] = 3.0
+
+
+def test_weights_of_a_function_of_outcomes_default_to_equal_ones():
+    ranks = np.array([[3, 1, 2], [2, 3, 1], [1, 2, 3]])
+    P = np.ones((1, 3, 1))
+    for kind in (margins.Aggregated, margins.Signs):
+        by_function = mdc.Contest(P, [1.0], kind(lambda z: ranks[z.action])).margin
+        by_table = mdc.Contest(P, [1.0], kind(ranks)).margin
+        np.testing.assert_array_equal(by_function.matrix(), by_table.matrix())

@@ -136,16 +136,21 @@ class Signs(Margin):
         weights: ArrayLike | None = None,
         period: float | Sequence[float | None] | None = None,
     ) -> None:
-        if weights is None and callable(features):
-            raise InputError("features given by a function of outcomes need their weights, one a feature")
-        if weights is None:
-            weights = np.ones(as_columns(features, "features").shape[1])
-        self.weights = as_scalars(weights, "weights")
-        self.period = _periods(period, len(self.weights))
+        self._period_asked = period
+        self.weights: Array = np.zeros(0)
+        if weights is not None:
+            self._settle(as_scalars(weights, "weights"))
         self._hold(features)
 
+    def _settle(self, weights: Array) -> None:
+        """Fix weights and periods once the number of features is known."""
+        self.weights, self.period = weights, _periods(self._period_asked, len(weights))
+
     def read(self, values: Any) -> Array:
-        return as_columns(values, "features", columns=len(self.weights))
+        columns = as_columns(values, "features", columns=len(self.weights) or None)
+        if len(self.weights) == 0:  # none were given: all features count the same
+            self._settle(np.ones(columns.shape[1]))
+        return columns
 
     def encode(self, features: Any) -> Array:
         columns = features.copy()
@@ -219,8 +224,11 @@ class Aggregated(Signs):
                 raise InputError(f"weights of individuals must be nonnegative and not all zero, got {weights.tolist()}")
             weights = weights if weights.sum() < np.inf else weights / weights.max()
         super().__init__(utilities, weights)
-        if abs(self.weights.sum() - 1) > 4 * np.finfo(float).eps:  # else a file read and written again would change
-            self.weights = self.weights / self.weights.sum()
+
+    def _settle(self, weights: Array) -> None:
+        total = weights.sum()
+        # Weights that sum to one are left alone, or a file read and written again would change.
+        super()._settle(weights if abs(total - 1) <= 4 * np.finfo(float).eps else weights / total)
 
     @property
     def utilities(self) -> Array:

@@ -81,7 +81,7 @@ def hedged_policy_iteration(
             policy = evaluate(contest, np.exp(log_d), like=policy)
             # 1. Compute occupancy measure
             x_bar = x_bar + (policy.x - x_bar) / k
-            if marks.due(k, K) and marks.measure(k, x_bar) <= gap:
+            if marks.due(k, K) and marks.measure(k, x_bar) <= gap * (1 - 1e-9):  # certified anew later, with rounding
                 break
             report(Progress(k, K, marks.gaps[-1]))
             # 2. Evaluate
