@@ -76,11 +76,24 @@ def test_examples_are_listed_and_printed(run, tmp_path):
         assert mdc.load_contest(tmp_path / "e.json").to_json() == out
 
 
-@pytest.mark.parametrize("solver", ["linear-program", "hpi", "hpi-pg", "policy-game", "mirror-descent"])
-def test_every_solver_by_name(run, contest_file, solver):
-    options = ["--iterations", "200"] if solver in ("hpi", "hpi-pg", "mirror-descent") else []
-    code, out, _ = run("solve", contest_file, "--solver", solver, "--tol", "1.0", *options)
+@pytest.mark.parametrize(
+    ("solver", "name"),
+    [
+        ("linear-program", "LinearProgram"),
+        ("LinearProgram", "LinearProgram"),
+        ("lp", "LinearProgram"),
+        ("hpi", "HPI"),
+        ("HPI_PG", "HPIPG"),
+        ("policy-game", "PolicyGame"),
+        ("mirror_descent", "MirrorDescent"),
+    ],
+)
+def test_every_solver_by_name(run, contest_file, solver, name):
+    exact = name in ("LinearProgram", "PolicyGame")
+    options = [] if exact else ["--iterations", "300"]
+    code, out, _ = run("solve", contest_file, "--solver", solver, "--tol", "1e-9" if exact else "0.4", *options)
     assert code == 0, out
+    assert f"solver   {name}" in out
 
 
 def test_not_solved_to_tolerance_is_one(run, contest_file):

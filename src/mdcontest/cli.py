@@ -20,6 +20,14 @@ from mdcontest.progress import progress_bar
 from mdcontest.solution import FORMAT as SOLUTION_FORMAT
 
 SOLVED, NOT_SOLVED, BAD_INPUT = 0, 1, 2
+SOLVERS: dict[str, Callable[..., Any]] = {
+    "linear-program": mdc.solvers.LinearProgram,
+    "hpi": mdc.solvers.HPI,
+    "hpi-pg": mdc.solvers.HPIPG,
+    "policy-game": mdc.solvers.PolicyGame,
+    "mirror-descent": mdc.solvers.MirrorDescent,
+}
+"""The methods by the names that --solver takes."""
 MAX_TABLE_STATES = 40
 """Rules of larger contests are not printed; --out or --json has them."""
 
@@ -138,17 +146,17 @@ def _solver(options: argparse.Namespace) -> Any:
         if given:
             raise InputError(f"--{next(iter(given))} needs an iterative method: add --solver hpi")
         return None
-    makers: dict[str, Callable[..., Any]] = {
-        "linear-program": mdc.solvers.LinearProgram,
-        "hpi": mdc.solvers.HPI,
-        "hpi-pg": mdc.solvers.HPIPG,
-        "policy-game": mdc.solvers.PolicyGame,
-        "mirror-descent": mdc.solvers.MirrorDescent,
-    }
     try:
-        return makers[options.solver](**given)
+        return SOLVERS[options.solver](**given)
     except TypeError:
         raise InputError(f"--solver {options.solver} takes no --{' or --'.join(given)}") from None
+
+
+def _solver_name(text: str) -> str:
+    """linear_program, LinearProgram and lp are linear-program, and so on."""
+    plain = text.lower().replace("_", "").replace("-", "")
+    names = {name.replace("-", ""): name for name in SOLVERS} | {"lp": "linear-program"}
+    return names.get(plain, text)
 
 
 def _eta(text: str) -> float | str:
@@ -218,8 +226,9 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     solve = command("solve", _solve, "Solve a contest and certify the gap of the solution.")
-    solvers = ["auto", "linear-program", "hpi", "hpi-pg", "policy-game", "mirror-descent"]
-    solve.add_argument("--solver", choices=solvers, default="auto", help="the method (default: chosen by size)")
+    solve.add_argument(
+        "--solver", choices=["auto", *SOLVERS], type=_solver_name, default="auto", help="the method (default: by size)"
+    )
     solve.add_argument(
         "--tol", type=float, default=1e-9, help="the gap asked for, relative to the margin's bound (default 1e-9)"
     )

@@ -161,6 +161,7 @@ EXAMPLES: dict[str, Callable[[], Contest]] = {
 
 def make(name: str) -> Contest:
     """The shipped contest of that name."""
+    name = name.lower().replace("_", "-").replace(" ", "-")
     if name not in EXAMPLES:
         raise InputError(f"there is no example {name!r}; the examples are {', '.join(EXAMPLES)}")
     return EXAMPLES[name]()
