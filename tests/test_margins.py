@@ -218,6 +218,7 @@ ERRORS = {
         lambda: margins.RewardDifference([1.0, 2.0]).against([0], [0, 1], [1.0]),
         "2 weights, got 1",
     ),
+    "no opponents": (lambda: margins.RewardDifference([1.0, 2.0]).against([0], []), "no opponents"),
     "empty": (lambda: margins.RewardDifference([]), "empty"),
 }
 

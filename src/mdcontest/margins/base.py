@@ -105,9 +105,11 @@ class Margin(ABC):
     def rows(self, z: Any = None) -> Any:
         """Encoded features of z: None is all pairs, integers or a slice choose pairs, else a batch of outcomes."""
         if self._rows is not None:
-            if isinstance(z, Outcomes) and self.shape is not None and not isinstance(self._rows, Outcomes):
+            if isinstance(z, Outcomes):
+                if isinstance(self._rows, Outcomes) or self.shape is None:
+                    return z
                 z = z.obs * self.shape[1] + z.action  # outcomes of a finite contest name its pairs
-            return self._rows if z is None else self._rows[z] if not isinstance(z, Outcomes) else z
+            return self._rows if z is None else self._rows[z]
         if z is None:
             raise InputError("this margin's features are a function: put it into a Contest, or pass outcomes")
         return self.encode(self.read(self.features(z) if callable(self.features) else z))
@@ -115,6 +117,8 @@ class Margin(ABC):
     def against(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
         """c(z) = Σ_j w_j M(z, z_j), shape [len(z)]; without weights the mean over the opponents."""
         f, g = self.rows(z), self.rows(opponents)
+        if len(g) == 0:
+            raise InputError("there are no opponents to compare with")
         w = np.full(len(g), 1 / len(g)) if weights is None else np.asarray(weights, float).reshape(-1)
         if len(w) != len(g):
             raise InputError(f"{len(g)} opponents need {len(g)} weights, got {len(w)}")

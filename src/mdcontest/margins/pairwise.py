@@ -113,8 +113,7 @@ class Pairwise(SymmetricBlocks):
         if bound is not None and not (np.isfinite(bound) and bound >= 0):
             raise InputError(f"bound must be a nonnegative number, got {bound}")
         self.fn, self.declared_bound = fn, bound
-        indexable = outcomes is None or isinstance(outcomes, Outcomes | np.ndarray)
-        self.features = outcomes if indexable else np.asarray(outcomes)
+        self.features = outcomes if outcomes is None or isinstance(outcomes, Outcomes) else np.array(outcomes)
         self._rows = self.features
 
     def _fit_rows(self, n: int) -> None:

@@ -15,7 +15,7 @@ from mdcontest.contest import Contest
 from mdcontest.solution import History
 
 # Okabe and Ito's colours: distinct for all common kinds of colour blindness.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
