@@ -287,7 +287,7 @@ def test_interrupt(run, contest_file, tmp_path, monkeypatch):
     def interrupting_bar(show):
         yield lambda progress: os.kill(os.getpid(), signal.SIGINT) if progress.iteration == 30 else None
 
-    monkeypatch.setattr("mdcontest.cli.progress_bar", interrupting_bar)
+    monkeypatch.setattr("mdcontest.commands.finite.progress_bar", interrupting_bar)
     out_file = tmp_path / "s.json"
     code, out, _ = run("solve", contest_file, "--solver", "hpi", "--out", out_file)
     assert code == 1
@@ -300,7 +300,7 @@ def test_interrupt_before_there_is_a_solution(run, contest_file, monkeypatch):
     def interrupting_bar(show):
         yield lambda progress: os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("mdcontest.cli.progress_bar", interrupting_bar)
+    monkeypatch.setattr("mdcontest.commands.finite.progress_bar", interrupting_bar)
     code, _, err = run("solve", contest_file, "--solver", "hpi")
     assert code == 130
     assert "interrupted before" in err

@@ -17,6 +17,10 @@ class SizeError(InputError):
     """The method would need more memory or time than it was allowed."""
 
 
+class RunError(InputError):
+    """A training run had to stop: its environment, its margin or its disk failed. The last checkpoint is intact."""
+
+
 class NotUnichainError(InputError):
     """Some policy has two recurrent classes, so occupancies depend on where one starts.
 

@@ -54,7 +54,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _mode_of(target: Path) -> int:
@@ -66,7 +66,7 @@ def _mode_of(target: Path) -> int:
     return 0o666 & ~umask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the rename itself durable, where the file system lets one."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

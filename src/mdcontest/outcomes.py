@@ -6,7 +6,7 @@ In a Gymnasium task the same fields hold raw observations, actions and rewards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,31 +18,45 @@ from numpy.typing import NDArray
 class Outcomes:
     """B outcomes, one row each in every field that is present."""
 
-    obs: NDArray[Any]
-    """Observations, shape [B, ...]; the state's index in a finite contest."""
+    obs: Any
+    """Observations, shape [B, ...], or a mapping of such arrays; the state's index in a finite contest."""
     action: NDArray[Any] | None = None
     """Actions, shape [B, ...]."""
     reward: NDArray[Any] | None = None
     """Rewards, shape [B]; None in a finite contest."""
-    next_obs: NDArray[Any] | None = None
-    """Observations one step later, shape [B, ...]; None in a finite contest."""
+    next_obs: Any = None
+    """Observations one step later, like `obs`; None in a finite contest."""
     info: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Further arrays by name, shape [B, ...]."""
 
     def __len__(self) -> int:
-        return len(self.obs)
+        return len(next(iter(self.obs.values()))) if isinstance(self.obs, Mapping) else len(self.obs)
 
     def __getitem__(self, rows: Any) -> Outcomes:
-        def take(values: NDArray[Any] | None) -> NDArray[Any] | None:
+        def take(values: Any) -> Any:
+            if isinstance(values, Mapping):
+                return {name: part[rows] for name, part in values.items()}
             return None if values is None else values[rows]
 
-        return Outcomes(
-            self.obs[rows],
-            take(self.action),
-            take(self.reward),
-            take(self.next_obs),
-            {name: values[rows] for name, values in self.info.items()},
-        )
+        return Outcomes(take(self.obs), take(self.action), take(self.reward), take(self.next_obs), take(self.info))
+
+    def row_bytes(self) -> int:
+        """Bytes of one outcome, all fields together."""
+        parts = [self.obs, self.action, self.reward, self.next_obs, self.info]
+        arrays = [a for part in parts for a in (part.values() if isinstance(part, Mapping) else [part])]
+        return sum(a.nbytes for a in arrays if a is not None) // max(len(self), 1)
+
+
+def concatenate(batches: Sequence[Outcomes]) -> Outcomes:
+    """One batch of all rows, in order; the fields of every batch must be the same."""
+
+    def join(parts: list[Any]) -> Any:
+        if isinstance(parts[0], Mapping):
+            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return None if parts[0] is None else np.concatenate(parts)
+
+    names = ("obs", "action", "reward", "next_obs", "info")
+    return Outcomes(*(join([getattr(batch, name) for batch in batches]) for name in names))
 
 
 def finite_outcomes(num_states: int, num_actions: int) -> Outcomes:

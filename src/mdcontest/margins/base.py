@@ -60,9 +60,13 @@ class Margin(ABC):
     def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
         """Σ_j w_j M(fᵢ, gⱼ), shape [len(f)]; by blocks of the kernel unless the margin knows better."""
         out = np.empty(len(f))
-        for rows in blocks(len(f), len(g)):
+        for rows in blocks(len(f), len(g), self.block_pairs(f)):
             out[rows] = self.kernel(f[rows], g) @ weights
         return out
+
+    def block_pairs(self, f: Any) -> int:
+        """How many pairs of outcomes may be looked at together."""
+        return BLOCK_PAIRS
 
     def read(self, values: Any) -> Any:
         """Raw feature values as an array with one row a pair; checks shape and finiteness."""
@@ -122,7 +126,15 @@ class Margin(ABC):
         w = np.full(len(g), 1 / len(g)) if weights is None else np.asarray(weights, float).reshape(-1)
         if len(w) != len(g):
             raise InputError(f"{len(g)} opponents need {len(g)} weights, got {len(w)}")
-        return self.kernel_against(f, g, w)
+        return self.kernel_on_itself(f, w) if opponents is z else self.kernel_against(f, g, w)
+
+    def over_ended(self, z: Any) -> Array:
+        """M(z, ⊥), what each outcome is worth against an ended episode: 0, indifference, unless known better."""
+        return np.zeros(len(z))
+
+    def against_beyond_ended(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
+        """c̃(z) = c(z) − c(⊥) = Σ_j w_j [M(z, z_j) + M(z_j, ⊥)], the cumulant measured from that of having ended."""
+        return self.against(z, opponents, weights) + averaged(self.over_ended(opponents), weights)
 
     def apply(self, x: ArrayLike) -> Array:
         """M @ x over all pairs. In a contest the result has shape [S, A], otherwise that of x."""
@@ -185,9 +197,14 @@ class Margin(ABC):
         return f"{type(self).__name__}({size})"
 
 
-def blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Slices of the rows so that each block of the matrix has about BLOCK_PAIRS entries."""
-    step = max(1, BLOCK_PAIRS // max(columns, 1))
+def averaged(values: Array, weights: ArrayLike | None) -> float:
+    """Σ_j w_j v_j, the mean without weights."""
+    return float(values.mean() if weights is None else np.asarray(weights, float).reshape(-1) @ values)
+
+
+def blocks(rows: int, columns: int, pairs: int) -> Iterator[slice]:
+    """Slices of the rows so that each block of the matrix has about that many entries."""
+    step = max(1, pairs // max(columns, 1))
     for first in range(0, rows, step):
         yield slice(first, min(first + step, rows))
 

@@ -57,12 +57,16 @@ class Dense(Margin):
         return float(np.abs(self.M).max())
 
 
+BLOCK_BYTES = 1 << 25
+"""Bytes of outcomes copied at once, a side, when a Python function compares them."""
+
+
 class SymmetricBlocks(Margin):
     """Margins evaluated pair by pair: M @ x visits each block above the diagonal once and uses it twice."""
 
     def kernel_on_itself(self, f: Any, weights: Array) -> Array:
         out = np.zeros(len(f))
-        for block in blocks(len(f), len(f)):
+        for block in blocks(len(f), len(f), self.block_pairs(f)):
             later = slice(block.start, len(f))
             K = self.kernel(f[block], f[later])
             out[block] += K @ weights[later]
@@ -116,6 +120,11 @@ class Pairwise(SymmetricBlocks):
         self.features = outcomes if outcomes is None or isinstance(outcomes, Outcomes) else np.array(outcomes)
         self._rows = self.features
 
+    def block_pairs(self, f: Any) -> int:
+        # A function sees whole outcomes, so both sides of every pair are copied out in full.
+        row = f.row_bytes() if isinstance(f, Outcomes) else f[:1].nbytes
+        return max(1, min(super().block_pairs(f), BLOCK_BYTES // max(row, 1)))
+
     def _fit_rows(self, n: int) -> None:
         if self.features is None and self.shape is not None:
             self.features = finite_outcomes(*self.shape)
@@ -159,7 +168,7 @@ class Pairwise(SymmetricBlocks):
         return 0.0 if self.declared_bound is None else self.declared_bound
 
     def rows_bound(self, f: Any) -> float:
-        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
+        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f), self.block_pairs(f)))
 
     def tabulated(self, max_pairs: int) -> Dense:
         """The same margin as a matrix, for files: a function itself is never written."""

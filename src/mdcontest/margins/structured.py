@@ -48,6 +48,15 @@ class RewardDifference(Margin):
         level = g.mean()
         return (f - level) * weights.sum() - weights @ (g - level)
 
+    def over_ended(self, z: Any) -> Array:
+        """M(z, ⊥) = r(z) − 0: an episode that has ended earns nothing any more."""
+        return self.rows(z)
+
+    def against_beyond_ended(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
+        """Σ_j w_j [r(z) − r(z_j) + r(z_j)] is r(z) Σ w, whatever the opponents: in one step, without rounding."""
+        reward = self.rows(z)
+        return reward if weights is None else reward * np.sum(weights)
+
     def rows_bound(self, f: Array) -> float:
         return float(f.max() - f.min())
 
@@ -83,7 +92,7 @@ class LowRank(Margin):
         # Exact while that costs under a second.
         if len(f) ** 2 > 64 * BLOCK_PAIRS:
             return self._cauchy_schwarz(f)
-        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f)))
+        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f), BLOCK_PAIRS))
 
 
 class Classes(Margin):
@@ -124,19 +133,21 @@ class Signs(Margin):
     """M(z, z') = Σ_k w_k sgn(f_k − f'_k), by sorting in O(n log n).
 
     Where a period is given the sign is circular, sgn(sin(2π(f_k − f'_k)/period)): +1 when f_k is ahead of f'_k by
-    less than half a turn, 0 at ties and at exactly half a turn.
+    less than half a turn, 0 at ties and at exactly half a turn. With an `arc` below half a turn, in the feature's own
+    unit, only a lead of less than the arc counts, and beyond it neither is ahead.
     """
 
     kind = "signs"
-    fields: ClassVar = {"features": "features", "weights": "weights", "period": "period"}
+    fields: ClassVar = {"features": "features", "weights": "weights", "period": "period", "arc": "arc"}
 
     def __init__(
         self,
         features: Features,
         weights: ArrayLike | None = None,
         period: float | Sequence[float | None] | None = None,
+        arc: float | Sequence[float | None] | None = None,
     ) -> None:
-        self._period_asked = period
+        self._period_asked, self._arc_asked = period, arc
         self.weights: Array = np.zeros(0)
         if weights is not None:
             self._settle(as_scalars(weights, "weights"))
@@ -144,7 +155,11 @@ class Signs(Margin):
 
     def _settle(self, weights: Array) -> None:
         """Fix weights and periods once the number of features is known."""
-        self.weights, self.period = weights, _periods(self._period_asked, len(weights))
+        self.weights, self.period = weights, _each(self._period_asked, len(weights), "period")
+        self.arc = _each(self._arc_asked, len(weights), "arc")
+        for arc, period in zip(self.arc, self.period, strict=True):
+            if arc is not None and (period is None or arc > period / 2 * (1 + 1e-12)):
+                raise InputError(f"arc {arc} needs a period of at least twice that, the period is {period}")
 
     def read(self, values: Any) -> Array:
         columns = as_columns(values, "features", columns=len(self.weights) or None)
@@ -161,26 +176,36 @@ class Signs(Margin):
 
     def kernel(self, f: Array, g: Array) -> Array:
         total = np.zeros((len(f), len(g)))
-        for k, (weight, period) in enumerate(zip(self.weights, self.period, strict=True)):
-            ahead = f[:, k, None] - g[None, :, k]
-            sign = np.sign(ahead) if period is None else np.sign(ahead) * np.sign(TURN / 2 - np.abs(ahead))
-            total += weight * sign
+        for k, weight in enumerate(self.weights):
+            lead, arc = f[:, k, None] - g[None, :, k], self._arc_steps(k)
+            if arc is None:
+                total += weight * np.sign(lead)
+            else:
+                turned = lead % TURN
+                total += weight * (((turned > 0) & (turned < arc)) * 1.0 - (turned > TURN - arc))
         return total
 
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
         total = np.zeros(len(f))
-        for k, (weight, period) in enumerate(zip(self.weights, self.period, strict=True)):
+        for k, weight in enumerate(self.weights):
             order = np.argsort(g[:, k])
             values = g[order, k]
             below = np.concatenate([[0.0], np.cumsum(weights[order])])
-            total += weight * _signed_mass(f[:, k], values, below, circular=period is not None)
+            total += weight * _signed_mass(f[:, k], values, below, self._arc_steps(k))
         return total
+
+    def _arc_steps(self, k: int) -> float | None:
+        """How many steps of a turn ahead still counts; None for a feature that is not circular."""
+        period, arc = self.period[k], self.arc[k]
+        if period is None:
+            return None
+        return TURN / 2 if arc is None else min(float(np.round(arc / period * TURN)), TURN / 2)
 
     def rows_bound(self, f: Array) -> float:
         return float(np.abs(self.weights).sum())
 
 
-def _signed_mass(f: Array, values: Array, below: Array, circular: bool) -> Array:
+def _signed_mass(f: Array, values: Array, below: Array, arc: float | None) -> Array:
     """Mass of the sorted `values` that f is ahead of, minus the mass that is ahead of f."""
 
     def less(level: Array) -> Array:
@@ -189,23 +214,22 @@ def _signed_mass(f: Array, values: Array, below: Array, circular: bool) -> Array
     def at_most(level: Array) -> Array:
         return below[np.searchsorted(values, level, side="right")]
 
-    if not circular:
+    if arc is None:
         return less(f) - (below[-1] - at_most(f))
-    half = TURN / 2
-    ahead = less(f) - at_most(f - half) + below[-1] - at_most(f + half)
-    behind = less(f + half) - at_most(f) + less(f - half)
+    ahead = less(f) - at_most(f - arc) + below[-1] - at_most(f - arc + TURN)
+    behind = less(f + arc) - at_most(f) + less(f + arc - TURN)
     return ahead - behind
 
 
-def _periods(period: float | Sequence[float | None] | None, columns: int) -> list[float | None]:
-    """One period or None a column."""
-    given = list(period) if isinstance(period, Sequence | np.ndarray) else [period] * columns
-    if len(given) != columns:
-        raise InputError(f"period has {len(given)} entries for {columns} features")
-    for value in given:
+def _each(given: float | Sequence[float | None] | None, columns: int, name: str) -> list[float | None]:
+    """One positive number or None a column."""
+    values = list(given) if isinstance(given, Sequence | np.ndarray) else [given] * columns
+    if len(values) != columns:
+        raise InputError(f"{name} has {len(values)} entries for {columns} features")
+    for value in values:
         if value is not None and not (np.isfinite(value) and value > 0):
-            raise InputError(f"period {value} must be a positive number, or None for a feature that is not circular")
-    return [None if value is None else float(value) for value in given]
+            raise InputError(f"{name} {value} must be a positive number, or None for a feature that has none")
+    return [None if value is None else float(value) for value in values]
 
 
 class Aggregated(Signs):

@@ -1,0 +1,1 @@
+"""The commands of `mdcontest`, one file a floor: finite contests, and training."""

@@ -1,0 +1,229 @@
+"""`mdcontest train`, `play`, `evaluate` and `tasks`. JAX and Gymnasium are imported only when one of them runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
+from mdcontest.errors import InputError
+from mdcontest.extras import require_learning
+from mdcontest.threads import one_thread
+
+if TYPE_CHECKING:
+    from mdcontest.learn.launch import Result
+    from mdcontest.learn.spec import RunSpec
+
+ALGORITHM_NAMES = ("hpi-clip", "hpi", "sppo", "ppo")
+DONE, FAILED = 0, 1
+
+
+def add_commands(command: Any) -> None:
+    """Add the parsers; `command(name, run, help, reads)` makes one."""
+    train = command("train", run_train, "Train a policy from a margin, one process a seed.", reads=False)
+    train.add_argument("task", metavar="TASK", nargs="?", help="a task by name; mdcontest tasks lists them")
+    train.add_argument("--algo", choices=ALGORITHM_NAMES, default="hpi-clip", type=_algorithm, help="default hpi-clip")
+    train.add_argument("--steps", type=steps, default=1_000_000, metavar="N", help="environment steps (default 1e6)")
+    train.add_argument("--seeds", "--seed", type=seeds, default=[0], metavar="S", help="0-9 or 0,2,5 (default 0)")
+    train.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default 1)")
+    train.add_argument("--out", default="runs", metavar="FOLDER", help="one folder a run goes in here (default runs)")
+    train.add_argument("--resume", metavar="FOLDER", help="finish the run, or all unfinished runs, in this folder")
+    train.add_argument("--preset", choices=["paper"], help="the paper's settings for this task and algorithm")
+    train.add_argument(
+        "--task-setting",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the task, such as theta=1.5",
+    )
+    train.add_argument("--checkpoint-every", type=int, default=10, metavar="N", help="iterations (default 10)")
+    train.add_argument("--tensorboard", action="store_true", help="write TensorBoard logs beside the CSV files")
+    train.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    add_settings(train)
+
+    play = command("play", run_play, "Show or film the policy of a run.", reads=False)
+    _policy_arguments(play, episodes=1)
+    play.add_argument("--video", metavar="FILE.mp4", help="film it; needs no display")
+
+    evaluate = command("evaluate", run_evaluate, "Play the policy of a run and report how it did.", reads=False)
+    _policy_arguments(evaluate, episodes=10)
+    evaluate.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    command("tasks", run_tasks, "List the tasks that can be trained on.", reads=False)
+
+
+def _policy_arguments(parser: argparse.ArgumentParser, episodes: int) -> None:
+    parser.add_argument("run_folder", metavar="RUN", help="the folder of a run")
+    parser.add_argument("--episodes", type=int, default=episodes, metavar="N", help=f"default {episodes}")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first episode (default 0)")
+    parser.add_argument("--deterministic", action="store_true", help="the most likely action instead of a drawn one")
+
+
+def _algorithm(text: str) -> str:
+    """HPIClip, hpi_clip and hpi-clip are the same."""
+    plain = {name.replace("-", ""): name for name in ALGORITHM_NAMES}
+    return plain.get(text.lower().replace("_", "").replace("-", ""), text)
+
+
+# --- train ------------------------------------------------------------------------------------------------
+
+
+def run_train(options: argparse.Namespace) -> int:
+    """Train, or finish what was interrupted; exit code 1 if some run failed."""
+    _prepare()
+    from mdcontest.learn import launch
+
+    specs = _to_resume(options) if options.resume else _to_start(options)
+    if not specs:
+        return DONE
+    if len(specs) == 1:
+        results = [_train_here(specs[0], show=not options.quiet)]
+    else:
+        from mdcontest.commands.live import live_table
+
+        with live_table(specs, show=not options.quiet) as report:
+            results = launch.run_all(specs, options.jobs, report)
+    _print_results(results)
+    return FAILED if any(result.error for result in results) else DONE
+
+
+def _to_start(options: argparse.Namespace) -> list[RunSpec]:
+    from mdcontest.learn.spec import RunSpec, is_finished, run_name
+
+    if options.task is None:
+        raise InputError("which task? mdcontest tasks lists them; --resume FOLDER finishes a run")
+    if options.checkpoint_every < 1:
+        raise InputError(f"--checkpoint-every must be at least 1, got {options.checkpoint_every}")
+    specs = []
+    for seed in options.seeds:
+        spec = RunSpec(
+            options.task,
+            options.algo,
+            seed,
+            options.steps,
+            "",
+            options.preset,
+            given_settings(options),
+            key_values(options.task_setting),
+            options.checkpoint_every,
+            options.tensorboard,
+        )
+        agent = spec.agent()  # wrong settings are found here, before anything starts
+        folder = Path(options.out) / run_name(agent, options.steps)
+        agent.learner.collector.close()
+        if is_finished(folder):
+            print(f"already finished: {folder}")
+        elif (folder / "run.json").exists():
+            raise InputError(f"{folder} was interrupted; finish it with mdcontest train --resume {folder}")
+        else:
+            specs.append(RunSpec(**(spec.record() | {"folder": str(folder)})))
+    return specs
+
+
+def _to_resume(options: argparse.Namespace) -> list[RunSpec]:
+    from mdcontest.learn.spec import find_runs, is_finished, spec_of_run
+
+    if options.task is not None or given_settings(options):
+        raise InputError("--resume takes task and settings from the run itself; leave them out")
+    runs = find_runs(Path(options.resume))
+    for run in runs:
+        if is_finished(run):
+            print(f"already finished: {run}")
+    return [spec_of_run(run, options.tensorboard) for run in runs if not is_finished(run)]
+
+
+def _train_here(spec: RunSpec, show: bool) -> Result:
+    """One run in this process; what stops it is one line, and says how to go on."""
+    from mdcontest.learn.launch import Result
+    from mdcontest.learn.spec import train
+
+    last: list[Any] = []
+    try:
+        train(spec, progress=show, callback=lambda agent, progress: last.append(progress))
+    except InputError as error:
+        if not (Path(spec.folder) / "run.json").exists():
+            raise
+        return Result(spec, last[-1] if last else None, str(error))
+    except KeyboardInterrupt:
+        print(f"mdcontest: interrupted; mdcontest train --resume {spec.folder} goes on", file=sys.stderr)
+        raise
+    return Result(spec, last[-1] if last else None)
+
+
+def _print_results(results: list[Result]) -> None:
+    print(f"{'seed':>4}  {'steps':>9}  {'return':>9}  {'margin vs first':>15}  {'steps/s':>8}  folder")
+    for result in results:
+        progress, where = result.progress, result.spec.folder
+        if progress is not None:
+            total = "–" if progress.episode_return is None else f"{progress.episode_return:.4g}"
+            print(
+                f"{result.spec.seed:>4}  {progress.steps:>9}  {total:>9}  {progress.margin_vs_first:>+15.4f}  "
+                f"{progress.steps_per_second:>8,.0f}  {where}"
+            )
+        if result.error:
+            print(f"mdcontest: error: seed {result.spec.seed}: {result.error}", file=sys.stderr)
+
+
+# --- play, evaluate, tasks --------------------------------------------------------------------------------
+
+
+def run_play(options: argparse.Namespace) -> int:
+    """Film a policy, or show it in a window."""
+    if not options.video and not os.environ.get("DISPLAY") and sys.platform == "linux":
+        raise InputError("there is no display to show it on; --video out.mp4 films it instead")
+    if options.video and not os.environ.get("DISPLAY") and sys.platform == "linux":
+        os.environ.setdefault("MUJOCO_GL", "egl")  # read when mujoco is first imported
+    _prepare()
+    from mdcontest.learn.evaluate import play_episode, record_video
+    from mdcontest.learn.loading import load_agent
+
+    agent = load_agent(options.run_folder)
+    if options.video:
+        frames = record_video(agent, options.video, options.episodes, options.seed, options.deterministic)
+        print(f"{frames} frames written to {options.video}")
+        return DONE
+    env = agent.task.make_env(agent.settings.horizon, render_mode="human")
+    for episode in range(options.episodes):
+        played = play_episode(agent, env, options.seed + episode, options.deterministic)
+        print(f"episode {episode}: return {played.total_reward:.4g} in {played.length} steps")
+    env.close()
+    return DONE
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Returns, lengths, and margin against the first policy."""
+    _prepare()
+    from mdcontest.learn.evaluate import evaluate
+    from mdcontest.learn.loading import load_agent
+
+    agent = load_agent(options.run_folder)
+    found = evaluate(agent, options.episodes, options.seed, options.deterministic).record()
+    if options.json:
+        print(json.dumps(found))
+        return DONE
+    print(f"{agent}, returned policy: {agent.settings.returned}")
+    print(f"return   {found['return_mean']:.4g} ± {found['return_std']:.4g} over {found['episodes']} episodes")
+    print(f"length   {found['length_mean']:.4g}")
+    if found["margin_vs_first"] is not None:
+        print(f"margin   {found['margin_vs_first']:+.4f} a step against the first policy")
+    return DONE
+
+
+def run_tasks(options: argparse.Namespace) -> int:
+    """Names of all tasks."""
+    _prepare()
+    from mdcontest import tasks
+
+    for name in tasks.names():
+        print(name)
+    return DONE
+
+
+def _prepare() -> None:
+    """One thread for every numerical library, told before any of them is imported."""
+    os.environ.update(one_thread(dict(os.environ)))
+    require_learning()

@@ -1,0 +1,247 @@
+"""Agents, what a researcher holds: `HPIClip(task).learn(1_000_000)`, then `predict` and `save`."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.arrays import Array
+from mdcontest.errors import InputError
+from mdcontest.learn import cloning, iterates
+from mdcontest.learn.bar import training_bar
+from mdcontest.learn.iterates import Mixture
+from mdcontest.learn.learner import Algorithm, Iteration, Learner
+from mdcontest.learn.logs import Progress
+from mdcontest.learn.policy import Policy
+from mdcontest.learn.runs import RunFolder, save_copy
+from mdcontest.occupancy import decision_rule, occupancy
+from mdcontest.settings import Settings, make_settings, paper_settings
+from mdcontest.tasks import Task
+
+Callback = Callable[["Agent", Progress], Any]
+RECENT = 100
+"""Episodes over which returns are averaged in logs."""
+
+
+class Agent:
+    """What PPO, HPI, HPIClip and SPPO share. `settings` are those of `mdcontest.learn.Settings`, by keyword."""
+
+    algorithm: ClassVar[Algorithm]
+    defaults: ClassVar[dict[str, Any]] = {}
+    """Settings in which the algorithm differs from the others."""
+
+    def __init__(self, task: Task, seed: int = 0, *, preset: str | None = None, **settings: Any) -> None:
+        if not isinstance(task, Task):
+            raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
+        if preset not in (None, "paper"):
+            raise InputError(f"there is no preset {preset!r}; the preset is 'paper', and None is this library's own")
+        if seed < 0:
+            raise InputError(f"seed must not be negative, got {seed}")
+        base = paper_settings(self.algorithm.name, task.group) if preset else dict(task.recommended)
+        chosen = self.defaults | base | settings
+        self.task, self.seed = task, int(seed)
+        self.settings = self._settle(make_settings(chosen))
+        self.learner = Learner(task, self.algorithm, self.settings, self.seed)
+        self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
+        """Return and length of the last finished episodes."""
+        self.call: tuple[int, int] = (0, 0)
+        """Iterations done and asked for in the running call of learn."""
+        self.resumed_exactly = True
+        """False after a load whose environments could not continue their episodes."""
+        self._folder: RunFolder | None = None
+        self._mixture: Mixture | None = None
+        self._rng = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(7)[6])
+
+    def _settle(self, settings: Settings) -> Settings:
+        """Replace what depends on task and algorithm by what it comes to."""
+        if settings.returned != "auto":
+            return settings
+        transitive = self.task.is_reward_difference or self.algorithm.cumulant == "reward"
+        return settings.replace(returned="last" if transitive else "mixture")
+
+    # --- learning -----------------------------------------------------------------------------------------
+
+    @property
+    def num_timesteps(self) -> int:
+        """Steps learned from so far."""
+        return self.learner.steps
+
+    def learn(
+        self,
+        total_timesteps: float,
+        progress: bool = True,
+        callback: Callback | None = None,
+        *,
+        folder: str | Path | None = None,
+        checkpoint_every: int = 10,
+        tensorboard: bool = False,
+    ) -> Agent:
+        """Learn for that many further steps, in whole iterations, at least one; the learning rate anneals over them.
+
+        With a folder, logs and a checkpoint every `checkpoint_every` iterations go there, and
+        `load_agent(folder).resume()` finishes a call that was interrupted. `callback(agent, progress)` is called after
+        every iteration; if it returns False the call ends there.
+        """
+        if not total_timesteps >= 1 or total_timesteps == float("inf"):
+            raise InputError(f"total_timesteps must be at least 1, got {total_timesteps}")
+        self.call = (0, max(1, int(total_timesteps) // self.settings.batch_size))
+        self._attach(folder, tensorboard, checkpoint_every)
+        return self._run(progress, callback)
+
+    def resume(self, progress: bool = True, callback: Callback | None = None, *, tensorboard: bool = False) -> Agent:
+        """Finish the call of learn that this agent was interrupted in; does nothing if it was not."""
+        if self._folder is None:
+            raise InputError("this agent was not loaded from a run's folder: there is no call of learn to finish")
+        if self.call[0] < self.call[1]:
+            self._attach(self._folder.path, tensorboard, self._folder.checkpoint_every)
+            self._run(progress, callback)
+        return self
+
+    def _attach(self, folder: str | Path | None, tensorboard: bool, checkpoint_every: int) -> None:
+        """Where rows, logs and checkpoints go from here on."""
+        if checkpoint_every < 1:
+            raise InputError(f"checkpoint_every must be at least 1 iteration, got {checkpoint_every}")
+        before = self._folder
+        self._folder = None
+        if folder is not None:
+            path = Path(folder)
+            same = before is not None and before.path.resolve() == path.resolve()
+            self._folder = RunFolder.open(path, self, before if same else None, tensorboard, checkpoint_every)
+        path_or_none = None if self._folder is None else self._folder.path
+        self.learner.iterates.rows.continue_at(path_or_none and path_or_none / iterates.FILE)
+        if self.learner.cloning_buffer is not None:
+            self.learner.cloning_buffer.continue_at(path_or_none and path_or_none / cloning.FILE)
+
+    def _run(self, show: bool, callback: Callback | None) -> Agent:
+        done, wanted = self.call
+        began, steps_before = time.perf_counter(), self.num_timesteps
+        if self._folder is not None and done == 0:
+            self._folder.checkpoint(self)
+        try:
+            with training_bar(self.task.name, self.algorithm.name, self.seed, show) as bar:
+                while self.call[0] < wanted:
+                    share = self.call[0] / wanted if self.settings.anneal else 0.0
+                    seen = self.learner.iterate(self.settings.learning_rate * (1 - share))
+                    self.call = (self.call[0] + 1, wanted)
+                    report = self._report(seen, time.perf_counter() - began, self.num_timesteps - steps_before)
+                    bar(report)
+                    stop = callback is not None and callback(self, report) is False
+                    if stop:
+                        self.call = (self.call[0], self.call[0])
+                        wanted = self.call[0]
+                    if self.call[0] == wanted:
+                        self.learner.estimate_average_policy()
+                    if self._folder is not None:
+                        self._folder.after_iteration(self, report, seen.episodes)
+        except BaseException as error:
+            if self._folder is not None:
+                self._folder.failed(error)
+            raise
+        if self._folder is not None:
+            self._folder.finished(self)
+        return self
+
+    def _report(self, seen: Iteration, seconds: float, steps: int) -> Progress:
+        self.recent.extend((episode.total_reward, episode.length) for episode in seen.episodes)
+        returns, lengths = zip(*self.recent, strict=True) if self.recent else ((), ())
+        return Progress(
+            self.learner.iteration,
+            self.num_timesteps,
+            self.num_timesteps + (self.call[1] - self.call[0]) * self.settings.batch_size,
+            seconds,
+            steps / seconds,
+            float(np.mean(returns)) if returns else None,
+            float(np.mean(lengths)) if lengths else None,
+            seen.margin_vs_first,
+            seen.mean_cumulant,
+            seen.learning_rate,
+            *(float(value) for value in seen.diagnostics),
+        )
+
+    # --- acting -------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        obs: Any,
+        state: NDArray[np.int64] | None = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, NDArray[np.int64] | None]:
+        """Actions of the returned policy for one raw observation or a batch of them, and the state for the next call.
+
+        The state says which iterate of a mixture each episode plays; pass it back, with `episode_start` true where a
+        new episode begins. Without it every call is taken as the start of an episode. Other policies have no state.
+        """
+        reader, actions = self.task.spaces
+        vectors, single = reader.batch(obs)
+        if self.settings.returned == "mixture" and len(self.learner.iterates):
+            state = self._draw(state, episode_start, len(vectors))
+            groups = [(self.mixture.policy(int(k)), np.flatnonzero(state == k)) for k in np.unique(state)]
+        else:
+            groups, state = [(self.policy, np.arange(len(vectors)))], None
+        chosen = np.zeros(len(vectors), np.int64) if actions.discrete else np.zeros((len(vectors), actions.size))
+        for policy, rows in groups:
+            x = policy.moments.normalise(vectors[rows])
+            chosen[rows] = policy.act(x, None if deterministic else policy.noise(self._rng, len(rows)))
+        found = actions.raw(chosen)
+        if not actions.discrete:
+            found = found.astype(actions.space.dtype)
+        return (found[0] if single else found), state
+
+    def _draw(self, state: Any, episode_start: Any, size: int) -> NDArray[np.int64]:
+        """The iterates to play: kept within an episode, drawn anew at the start of one."""
+        if state is None:
+            return self.mixture.draw(self._rng, size)
+        kept = np.array(state, np.int64).reshape(-1)
+        if len(kept) != size or (len(kept) and not 0 <= kept.min() <= kept.max() < len(self.learner.iterates)):
+            raise InputError(f"state must be what predict returned for {size} observations, got {state!r}")
+        starts = (
+            np.zeros(size, bool) if episode_start is None else np.broadcast_to(np.asarray(episode_start, bool), size)
+        )
+        return np.where(starts, self.mixture.draw(self._rng, size), kept)
+
+    def seed_predictions(self, seed: int) -> None:
+        """Make the draws of `predict` start anew from a seed."""
+        self._rng = np.random.default_rng(seed)
+
+    @property
+    def policy(self) -> Policy:
+        """The last policy, or the cloned one where that is returned and ready."""
+        if self.settings.returned == "cloned" and self.learner.cloned is not None:
+            return Policy(self.learner.cloned, self.learner.policy.moments)
+        return self.learner.policy
+
+    @property
+    def mixture(self) -> Mixture:
+        """The mixture of the stored iterates."""
+        if self._mixture is None or self._mixture.iterates is not self.learner.iterates:
+            self._mixture = Mixture(self.learner.iterates)
+        return self._mixture
+
+    def decision_rule(self) -> Array:
+        """d(a|s) of the returned policy over the states of the task's finite model, shape [S, A].
+
+        Of a mixture that is the rule whose occupancy is the exact average of the iterates' occupancies.
+        """
+        model = self.task.finite_model()
+        if self.settings.returned != "mixture" or not len(self.learner.iterates):
+            return self.policy.probabilities(model.observations)
+        rules = (
+            self.mixture.iterates.policy(k).probabilities(model.observations) for k in range(len(self.mixture.iterates))
+        )
+        return decision_rule(sum(occupancy(model.contest, rule) for rule in rules) / len(self.mixture.iterates))
+
+    # --- files --------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything to a folder, as training with `folder=` does; `load_agent` reads it."""
+        save_copy(self, Path(folder))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.task.name}, seed={self.seed}, {self.num_timesteps} steps)"

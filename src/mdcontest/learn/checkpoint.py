@@ -1,0 +1,137 @@
+"""Checkpoints: a folder with safetensors and JSON that appears whole or not at all, and is not read when damaged.
+
+    RUN/checkpoints/00000040/arrays.safetensors   every array: weights, Adam's moments, statistics, environments
+    RUN/checkpoints/00000040/state.json           everything else; {"array": name} points into the file above
+    RUN/checkpoints/00000040/SHA256SUMS           checksums of the two, as `sha256sum -c` reads them
+
+It is written under another name, brought to disk and renamed; the one before is removed only then. Loading runs no
+code: safetensors holds numbers, JSON is JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from mdcontest.errors import FileFormatError, RunError
+from mdcontest.files import sync_folder, to_json
+
+FORMAT = "mdcontest-checkpoint"
+ARRAYS, STATE, SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
+KEPT = 2
+"""Checkpoints that stay; the older is what one falls back to should the newer be damaged."""
+
+
+def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
+    """Write a record of numbers, texts, lists, dictionaries and arrays as checkpoint `number`."""
+    arrays: dict[str, NDArray[Any]] = {}
+    state = _take_arrays(record, "", arrays)
+    files = {ARRAYS: safetensors.numpy.save(arrays), STATE: to_json(FORMAT, state).encode()}
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    folder = run / "checkpoints"
+    target = _free_name(folder, number)
+    temporary = folder / f".{target.name}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        for name, content in (files | {SUMS: sums.encode()}).items():
+            with open(temporary / name, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        sync_folder(temporary)
+        os.rename(temporary, target)
+        sync_folder(folder)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise RunError(
+            f"cannot write the checkpoint {target}: {error.strerror or error}; the one before is intact"
+        ) from None
+    for old in list_checkpoints(run)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def _free_name(folder: Path, number: int) -> Path:
+    """A run saved twice at the same iteration gets a second checkpoint, never a half-replaced one."""
+    name, again = folder / f"{number:08d}", 0
+    while name.exists():
+        again += 1
+        name = folder / f"{number:08d}.{again}"
+    return name
+
+
+def list_checkpoints(run: Path) -> list[Path]:
+    """Complete checkpoints, oldest first."""
+    try:
+        found = [entry for entry in (run / "checkpoints").iterdir() if not entry.name.startswith(".")]
+    except OSError:
+        return []
+    return sorted(found, key=lambda entry: [int(part) if part.isdigit() else -1 for part in entry.name.split(".")])
+
+
+def read_checkpoint(folder: Path) -> dict[str, Any]:
+    """The record in a checkpoint, or an error that names the damaged file."""
+    contents = {name: _read(folder / name) for name in (SUMS, ARRAYS, STATE)}
+    expected = dict(_sum_line(line, folder) for line in contents.pop(SUMS).decode(errors="replace").splitlines())
+    for name, content in contents.items():
+        if expected.get(name) != hashlib.sha256(content).hexdigest():
+            raise FileFormatError(
+                f"the checkpoint {folder} is damaged: {name} does not have the checksum in {SUMS}; "
+                "remove that folder to go on from the checkpoint before it"
+            )
+    try:
+        state = json.loads(contents[STATE])
+        arrays = safetensors.numpy.load(contents[ARRAYS])
+    except (ValueError, safetensors.SafetensorError) as error:
+        raise FileFormatError(f"the checkpoint {folder} cannot be read: {error}") from None
+    if state.get("format") != FORMAT or state.get("version") != 1:
+        found = f"{state.get('format')!r} version {state.get('version')!r}"
+        raise FileFormatError(f"{folder / STATE} is {found}, this program reads {FORMAT!r} version 1")
+    return _put_arrays(state, arrays)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(
+            f"the checkpoint {path.parent} is damaged: cannot read {path.name}: {error.strerror}"
+        ) from None
+
+
+def _sum_line(line: str, folder: Path) -> tuple[str, str]:
+    digest, separator, name = line.partition("  ")
+    if not separator:
+        raise FileFormatError(f"the checkpoint {folder} is damaged: {SUMS} holds the line {line!r}")
+    return name, digest
+
+
+def _take_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """The value with each array moved to `arrays` and replaced by {"array": its name}."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = np.array(value, order="C")
+        return {"array": name}
+    if isinstance(value, dict):
+        return {key: _take_arrays(inner, f"{name}/{key}" if name else key, arrays) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_take_arrays(inner, f"{name}/{i}", arrays) for i, inner in enumerate(value)]
+    return value
+
+
+def _put_arrays(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"array"}:
+            return arrays[value["array"]]
+        return {key: _put_arrays(inner, arrays) for key, inner in value.items()}
+    return [_put_arrays(inner, arrays) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,96 @@
+"""A learner as a record for a checkpoint, and back: everything that the next iteration depends on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mdcontest.errors import FileFormatError
+from mdcontest.learn import cloning, iterates
+from mdcontest.learn.iterates import Iterates
+from mdcontest.learn.learner import Learner
+from mdcontest.learn.rows import Rows
+from mdcontest.learn.update import Averages
+from mdcontest.outcomes import Outcomes
+
+
+def learner_record(learner: Learner) -> dict[str, Any]:
+    """Numbers, texts and arrays from which `restore_learner` goes on bit for bit."""
+    moments, opponents = learner.policy.moments, learner.opponents
+    return {
+        "iteration": learner.iteration,
+        "steps": learner.steps,
+        "started": learner.started,
+        "params": learner.params,
+        "optimiser": [np.asarray(leaf) for leaf in jax.tree.leaves(learner.optimiser_state)],
+        "averages": [float(value) for value in learner.averages],
+        "moments": {"count": moments.count, "mean": moments.mean, "square": moments.square},
+        "scale": learner.scale.record(),
+        "queue": _outcomes_record(opponents.queue),
+        "first": _outcomes_record(opponents.first),
+        "last_length": learner.lengths.last,
+        "generators": {name: rng.bit_generator.state for name, rng in learner.rngs.items()},
+        "collector": learner.collector.record() if learner.started else None,
+        "iterates": learner.iterates.rows.record(),
+        "cloning": None if learner.cloning_buffer is None else learner.cloning_buffer.record(),
+        "cloned": learner.cloned,
+    }
+
+
+def restore_learner(learner: Learner, record: dict[str, Any], run: Path) -> bool:
+    """Put a new learner where the record was made; False if its environments had to start new episodes."""
+    try:
+        return _restore(learner, record, run)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"the checkpoint in {run} does not fit this task and these settings: {error!r}") from None
+
+
+def _restore(learner: Learner, record: dict[str, Any], run: Path) -> bool:
+    _require_same_shapes(learner.params, record["params"], run)
+    learner.params = record["params"]
+    structure = jax.tree.structure(learner.optimiser_state)
+    learner.optimiser_state = jax.tree.unflatten(structure, record["optimiser"])
+    learner.averages = Averages(*(np.float32(value) for value in record["averages"]))
+    moments = learner.policy.moments
+    saved = record["moments"]
+    moments.count, moments.mean, moments.square = saved["count"], saved["mean"].copy(), saved["square"].copy()
+    learner.policy.update(learner.params["actor"])
+    learner.scale.restore(record["scale"])
+    learner.opponents.queue = _outcomes(record["queue"])
+    learner.opponents.first = _outcomes(record["first"])
+    learner.lengths.last = record["last_length"]
+    for name, rng in learner.rngs.items():
+        rng.bit_generator.state = record["generators"][name]
+    learner.iteration, learner.steps = record["iteration"], record["steps"]
+    learner.cloned, learner.started = record["cloned"], record["started"]
+    rows = Rows.open(run / iterates.FILE, record["iterates"])
+    learner.iterates = Iterates(learner.params["actor"], moments, rows)
+    if learner.cloning_buffer is not None:
+        learner.cloning_buffer = Rows.open(run / cloning.FILE, record["cloning"])
+    if not learner.started:
+        return True
+    return learner.collector.restore(record["collector"], moments, learner.iteration)
+
+
+def _require_same_shapes(ours: Any, theirs: Any, run: Path) -> None:
+    for part in ("actor", "critic"):
+        wanted = {name: np.shape(value) for name, value in ours[part].items()}
+        found = {name: np.shape(value) for name, value in theirs[part].items()}
+        if wanted != found:
+            raise FileFormatError(f"{run}: the {part} has the layers {found}, this task and settings need {wanted}")
+
+
+def _outcomes_record(outcomes: Outcomes | None) -> dict[str, Any] | None:
+    if outcomes is None:
+        return None
+    names = ("obs", "action", "reward", "next_obs", "info")
+    return {name: getattr(outcomes, name) for name in names}
+
+
+def _outcomes(record: dict[str, Any] | None) -> Outcomes | None:
+    return None if record is None else Outcomes(**record)

@@ -1,0 +1,116 @@
+"""Rows of float32 numbers on disk, only ever appended to: stored iterates, and outcomes kept for cloning.
+
+A checkpoint records how many rows there were and their checksum. Rows that a killed run wrote after its last
+checkpoint are cut off when it is resumed, so appending needs no care of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.errors import FileFormatError, RunError
+from mdcontest.files import atomic_write
+
+CHUNK = 1 << 20
+
+
+class Rows:
+    """A table of float32 rows of one width in a file, or in an unnamed temporary file."""
+
+    def __init__(self, width: int, path: Path | None = None) -> None:
+        self.width, self.path = width, path
+        self.count, self.checksum, self.writable = 0, 0, True
+        self._file: IO[bytes] = tempfile.TemporaryFile() if path is None else _open(path, "w+b")  # noqa: SIM115
+
+    @property
+    def row_bytes(self) -> int:
+        return 4 * self.width
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add rows, shape [n, width]."""
+        data = np.ascontiguousarray(rows, "<f4").reshape(-1, self.width)
+        content = data.tobytes()
+        try:
+            self._file.seek(self.count * self.row_bytes)
+            self._file.write(content)
+        except OSError as error:
+            raise RunError(f"cannot write {self.path or 'a temporary file'}: {error.strerror}") from None
+        self.count += len(data)
+        self.checksum = zlib.crc32(content, self.checksum)
+
+    def read(self, first: int, last: int) -> NDArray[np.float32]:
+        """Rows first … last − 1, shape [n, width]."""
+        self._file.flush()
+        self._file.seek(first * self.row_bytes)
+        content = self._file.read((last - first) * self.row_bytes)
+        return np.frombuffer(content, "<f4").reshape(-1, self.width)
+
+    def mapped(self) -> NDArray[np.float32]:
+        """All rows as an array that stays on disk, shape [count, width]."""
+        self._file.flush()
+        return np.memmap(self._file, "<f4", "r", shape=(self.count, self.width))
+
+    def sync(self) -> None:
+        """Everything appended is on disk when this returns."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise RunError(f"cannot write {self.path or 'a temporary file'}: {error.strerror}") from None
+
+    def continue_at(self, path: Path | None) -> None:
+        """Append there from now on (None: a temporary file): in place if these rows are there, else to a copy."""
+        if self.writable and self.path == path:
+            return
+        if path is not None and self.path == path:
+            self._file.close()
+            self._file, self.writable = _open(path, "r+b"), True
+            self._file.truncate(self.count * self.row_bytes)
+            return
+        target = Rows(self.width, path)
+        for first in range(0, self.count, step := max(1, CHUNK // self.width)):
+            target.append(self.read(first, min(first + step, self.count)))
+        self._file.close()
+        self.path, self._file, self.writable = path, target._file, True
+
+    def copy_to(self, path: Path) -> None:
+        """A copy of the rows in another file, complete before it appears; nothing if they are there already."""
+        if self.path is not None and path.exists() and path.samefile(self.path):
+            return self.sync()
+        with atomic_write(path) as file:
+            for first in range(0, self.count, step := max(1, CHUNK // self.width)):
+                file.write(self.read(first, min(first + step, self.count)).tobytes())
+
+    def record(self) -> dict[str, int]:
+        """What a checkpoint holds."""
+        return {"width": self.width, "count": self.count, "checksum": self.checksum}
+
+    @classmethod
+    def open(cls, path: Path, record: dict[str, int]) -> Rows:
+        """The rows a checkpoint knows of, to read; damage is refused, what was appended later is ignored."""
+        rows = object.__new__(cls)
+        rows.width, rows.path, rows.count, rows.checksum = record["width"], path, record["count"], record["checksum"]
+        rows._file, rows.writable = _open(path, "rb"), False
+        found, left = 0, rows.count * rows.row_bytes
+        while left and (content := rows._file.read(min(left, CHUNK))):
+            found, left = zlib.crc32(content, found), left - len(content)
+        if left or found != rows.checksum:
+            raise FileFormatError(f"{path} is damaged: {rows.count} rows do not have the checksum the checkpoint names")
+        return rows
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    try:
+        return open(path, mode)
+    except OSError as error:
+        raise FileFormatError(f"cannot open {path}: {error.strerror}") from None

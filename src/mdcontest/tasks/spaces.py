@@ -1,0 +1,133 @@
+"""Gymnasium's spaces as plain vectors: what a network reads and writes, and back to what a margin sees.
+
+A rollout stores every observation as one flat float64 vector. `ObservationReader` knows how it was made, so that a
+margin gets the observation as the environment gave it: an array, or a mapping of arrays for a Dict space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from mdcontest.arrays import Array
+from mdcontest.errors import InputError
+
+
+class ObservationReader:
+    """Observations of a Box, Discrete or flat Dict space ↔ flat vectors of `size` numbers."""
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.space = space
+        parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+        self._parts = {key: _Part(key, part) for key, part in parts.items()}
+        ends = np.cumsum([part.size for part in self._parts.values()])
+        self._slices = {
+            key: slice(end - part.size, end)
+            for (key, part), end in zip(self._parts.items(), ends.tolist(), strict=True)
+        }
+        self.size = int(ends[-1])
+        self._is_vector = isinstance(space, spaces.Box) and space.shape == (self.size,)
+
+    def flatten(self, observation: Any) -> NDArray[Any]:
+        """One observation as a vector, shape [size]; a wrong shape is an error."""
+        if self._is_vector:  # every step of most environments comes through here
+            vector = np.asarray(observation)
+            if vector.shape != (self.size,):
+                raise InputError(f"the observation has shape {vector.shape}, its space says ({self.size},)")
+            return vector
+        if not isinstance(self.space, spaces.Dict):
+            return self._parts[""].flatten(observation)
+        if not isinstance(observation, Mapping) or set(observation) != set(self._parts):
+            found = sorted(observation) if isinstance(observation, Mapping) else type(observation).__name__
+            raise InputError(f"the observation is {found}, its space has the keys {sorted(self._parts)}")
+        return np.concatenate([part.flatten(observation[key]) for key, part in self._parts.items()])
+
+    def batch(self, observations: Any) -> tuple[Array, bool]:
+        """Flat vectors [B, size] of one observation or a batch of them, and whether it was one."""
+        key, part = next(iter(self._parts.items()))
+        first = observations[key] if key and isinstance(observations, Mapping) else observations
+        if np.ndim(first) == len(part.space.shape or ()):
+            return self.flatten(observations)[None].astype(float), True
+        count = len(first)
+        rows = ({k: values[i] for k, values in observations.items()} if key else observations[i] for i in range(count))
+        return np.array([self.flatten(row) for row in rows], float).reshape(count, self.size), False
+
+    def raw(self, vectors: Array) -> Any:
+        """A batch as the environment gave it, from flat vectors of shape [B, size]."""
+        if isinstance(self.space, spaces.Dict):
+            return {key: part.raw(vectors[:, self._slices[key]]) for key, part in self._parts.items()}
+        return self._parts[""].raw(vectors)
+
+
+class _Part:
+    """One Box or Discrete space inside the flat vector."""
+
+    def __init__(self, key: str, space: spaces.Space[Any]) -> None:
+        where = f"the observation's part {key!r}" if key else "the observation space"
+        self.start: int | None = None
+        if isinstance(space, spaces.Discrete):
+            self.size, self.start = int(space.n), int(space.start)
+        elif isinstance(space, spaces.Box):
+            self.size = int(np.prod(space.shape))
+        else:
+            raise InputError(
+                f"{where} is a {type(space).__name__}; Box, Discrete and a Dict of those are read: "
+                "wrap the environment in gymnasium.wrappers.FlattenObservation"
+            )
+        if self.size == 0:
+            raise InputError(f"{where} is empty")
+        self.where, self.space = where, space
+
+    def flatten(self, value: Any) -> NDArray[Any]:
+        if self.start is not None:
+            hot = np.zeros(self.size)
+            index = int(value) - self.start
+            if not 0 <= index < self.size:
+                raise InputError(
+                    f"{self.where} is {value}, it must lie between {self.start} and {self.start + self.size - 1}"
+                )
+            hot[index] = 1.0
+            return hot
+        array = np.asarray(value)
+        if array.shape != self.space.shape:
+            raise InputError(f"{self.where} has shape {array.shape}, its space says {self.space.shape}")
+        return array.reshape(-1)
+
+    def raw(self, vectors: Array) -> NDArray[Any]:
+        if self.start is not None:
+            return np.argmax(vectors, axis=1) + self.start
+        return vectors.reshape(len(vectors), *(self.space.shape or ())).astype(self.space.dtype, copy=False)
+
+
+class ActionReader:
+    """Actions of a Box or Discrete space: `size` numbers out of a network → what `env.step` takes."""
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.space = space
+        self.discrete = isinstance(space, spaces.Discrete)
+        if isinstance(space, spaces.Discrete):
+            self.size, self.start = int(space.n), int(space.start)
+        elif isinstance(space, spaces.Box):
+            self.size = int(np.prod(space.shape))
+            self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
+        else:
+            raise InputError(f"the action space is a {type(space).__name__}; Box and Discrete are supported")
+        if self.size == 0:
+            raise InputError("the action space is empty")
+
+    def to_env(self, action: NDArray[Any]) -> Any:
+        """What the environment gets: the index counted from the space's start, or the vector clipped into its box."""
+        if self.discrete:
+            return int(action) + self.start
+        clipped = np.minimum(np.maximum(action, self.low), self.high)
+        return clipped.reshape(self.space.shape).astype(self.space.dtype, copy=False)
+
+    def raw(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """A batch of stored actions [B] or [B, size] as the environment got them."""
+        if self.discrete:
+            return actions + self.start
+        return np.clip(actions, self.low, self.high).reshape(len(actions), *(self.space.shape or ()))

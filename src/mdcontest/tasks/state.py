@@ -1,0 +1,107 @@
+"""The state of a running environment, so that a run goes on mid-episode, bit for bit, as if it had never stopped.
+
+MuJoCo's environments of Gymnasium are understood here. Any other environment or wrapper takes part by having two
+methods, `save_state()` → a dictionary of numbers, strings, lists and arrays, and `load_state(that dictionary)`; the
+environment's `np_random` is saved beside it. One without them starts a new episode when its run is resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from gymnasium import wrappers
+
+State = dict[str, Any]
+
+STATELESS = (
+    wrappers.PassiveEnvChecker,
+    wrappers.ClipAction,
+    wrappers.RescaleAction,
+    wrappers.FlattenObservation,
+    wrappers.FilterObservation,
+    wrappers.ReshapeObservation,
+    wrappers.RescaleObservation,
+    wrappers.DtypeObservation,
+    wrappers.ClipReward,
+)
+"""Wrappers of Gymnasium with nothing to save."""
+
+
+def save_environment(env: Any) -> list[State] | None:
+    """The state of every layer, outermost first, or None where some layer cannot tell."""
+    states = [_save_layer(layer) for layer in _layers(env)]
+    return None if any(state is None for state in states) else states  # type: ignore[return-value]
+
+
+def load_environment(env: Any, states: list[State]) -> None:
+    """Put an environment that was made the same way, and reset once, into the saved state."""
+    for layer, state in zip(_layers(env), states, strict=True):
+        _load_layer(layer, state)
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    while env is not env.unwrapped:
+        yield env
+        env = env.env
+    yield env
+
+
+def _save_layer(layer: Any) -> State | None:
+    if hasattr(layer, "save_state") and "save_state" in _methods(layer):
+        return layer.save_state() | _generator_of(layer)
+    if isinstance(layer, wrappers.TimeLimit):
+        return {"elapsed": layer._elapsed_steps}
+    if isinstance(layer, wrappers.OrderEnforcing):
+        return {"has_reset": layer._has_reset}
+    if isinstance(layer, STATELESS):
+        return {}
+    return _mujoco_state(layer) | _generator_of(layer) if _is_mujoco(layer) else None
+
+
+def _load_layer(layer: Any, state: State) -> None:
+    if "generator" in state:
+        layer.np_random.bit_generator.state = state["generator"]
+    if "save_state" in _methods(layer):
+        layer.load_state({key: value for key, value in state.items() if key != "generator"})
+    elif isinstance(layer, wrappers.TimeLimit):
+        layer._elapsed_steps = state["elapsed"]
+    elif isinstance(layer, wrappers.OrderEnforcing):
+        layer._has_reset = state["has_reset"]
+    elif not isinstance(layer, STATELESS):
+        _restore_mujoco(layer, state)
+
+
+def _methods(layer: Any) -> set[str]:
+    """Names the layer's own classes define; a wrapper's __getattr__ would answer for what it wraps."""
+    return {name for kind in type(layer).__mro__ for name in vars(kind)}
+
+
+def _generator_of(layer: Any) -> State:
+    return {"generator": layer.np_random.bit_generator.state} if layer is layer.unwrapped else {}
+
+
+# --- MuJoCo -----------------------------------------------------------------------------------------------
+
+
+def _is_mujoco(env: Any) -> bool:
+    return type(env).__module__.startswith("gymnasium.envs.mujoco.") and hasattr(env, "data")
+
+
+def _mujoco_state(env: Any) -> State:
+    import mujoco
+
+    spec = mujoco.mjtState.mjSTATE_INTEGRATION
+    physics = np.empty(mujoco.mj_stateSize(env.model, spec))
+    mujoco.mj_getState(env.model, env.data, physics, spec)
+    # Ant's and Humanoid's velocity is read from body positions that the physics state does not hold.
+    return {"physics": physics, "xpos": env.data.xpos.copy(), "xipos": env.data.xipos.copy()}
+
+
+def _restore_mujoco(env: Any, state: State) -> None:
+    import mujoco
+
+    mujoco.mj_resetData(env.model, env.data)
+    mujoco.mj_setState(env.model, env.data, np.asarray(state["physics"], float), mujoco.mjtState.mjSTATE_INTEGRATION)
+    env.data.xpos[:], env.data.xipos[:] = state["xpos"], state["xipos"]  # mj_forward would recompute them

@@ -1,0 +1,25 @@
+"""The 11 tasks of the Mujoco-v5 suite: the environment's reward as a margin, M_r(z, z') = r − r'."""
+
+from __future__ import annotations
+
+from mdcontest.tasks.task import Task, reward_difference
+
+SUITE = (
+    "Ant-v5",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Humanoid-v5",
+    "HumanoidStandup-v5",
+    "InvertedDoublePendulum-v5",
+    "InvertedPendulum-v5",
+    "Pusher-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "Walker2d-v5",
+)
+"""Their Gymnasium ids."""
+
+
+def suite_task(env_id: str, horizon: int | None = None) -> Task:
+    """One task of the suite. `horizon` None keeps the registered limit (1000 steps; Reacher 50, Pusher 100)."""
+    return Task(env_id, reward_difference(), name=env_id, horizon=horizon, group="suite")

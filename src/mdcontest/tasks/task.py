@@ -1,0 +1,197 @@
+"""Task: an environment plus a margin on its raw outcomes. Tasks know no algorithm."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.wrappers import TimeLimit
+from numpy.typing import ArrayLike
+
+from mdcontest.arrays import Array
+from mdcontest.contest import Contest
+from mdcontest.errors import InputError
+from mdcontest.margins import Margin, Pairwise, RewardDifference
+from mdcontest.margins.base import as_finite, averaged
+from mdcontest.outcomes import Outcomes
+from mdcontest.tasks.spaces import ActionReader, ObservationReader
+
+EndedMargin = float | Callable[[Outcomes], Any]
+
+
+def reward_difference() -> RewardDifference:
+    """M_r(z, z') = r(z) − r(z') on the rewards an environment gives (eq. reward-express)."""
+    return RewardDifference(_reward)
+
+
+def _reward(z: Outcomes) -> Any:
+    return z.reward
+
+
+@dataclass(frozen=True)
+class FiniteModel:
+    """The exact contest behind an environment, and the observation of each of its states."""
+
+    contest: Contest
+    observations: Array
+    """One flat observation a state, shape [S, d]."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An environment and what is preferred in it: `Task(env, margin)`.
+
+    >>> import mdcontest as mdc
+    >>> upright = mdc.Task("CartPole-v1", lambda z, w: abs(w.obs[:, 2]) - abs(z.obs[:, 2]))
+    """
+
+    env: str | Callable[[], Any]
+    """A Gymnasium id, or a function without arguments that makes an environment."""
+    margin: Margin | Callable[[Any, Any], Any]
+    """A margin whose features are a function of a batch of outcomes, or a function `fn(z, w)` of two equally long
+    batches of outcomes that returns one number a pair. Outcomes have .obs .action .reward .next_obs .info, all raw."""
+    ended: EndedMargin | None = None
+    """M(z, ⊥), what an outcome is worth against an episode that has ended: one number for all, or a function of a batch
+    of outcomes. None is what the margin says: r(z) for a reward difference, 0 for every other."""
+    info_keys: Sequence[str] = ()
+    """Entries of the step's info that the margin reads as z.info[key]; one number or array of a fixed shape each."""
+    horizon: int | None = None
+    """Steps after which an episode is cut off. None: as the environment is registered."""
+    name: str = ""
+    """What the task is called in files and tables."""
+    env_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments for `gymnasium.make`."""
+    group: str = ""
+    """The paper's group of tasks it belongs to, "suite" or "nt"; decides what the paper preset sets."""
+    settings: Mapping[str, Any] | None = None
+    """With what settings the registry made it, stored with every run so that loading finds the same task again; None
+    for a task that the registry did not make."""
+    recommended: Mapping[str, Any] = field(default_factory=dict)
+    """Settings an agent uses on this task unless it is told others, or the paper's."""
+    model: Callable[[], FiniteModel] | None = None
+    """The finite contest behind the environment, where there is one."""
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.env, str) or callable(self.env)):
+            raise InputError(f"env must be a Gymnasium id or a function that makes one, got {type(self.env).__name__}")
+        if not isinstance(self.margin, Margin):
+            object.__setattr__(self, "margin", Pairwise(self.margin))
+        if self.horizon is not None and self.horizon < 1:
+            raise InputError(f"horizon must be at least 1 step, got {self.horizon}")
+        if isinstance(self.info_keys, str):
+            object.__setattr__(self, "info_keys", (self.info_keys,))  # one key, not its letters
+        if not self.name:
+            name = self.env if isinstance(self.env, str) else getattr(self.env, "__name__", "environment")
+            object.__setattr__(self, "name", name)
+
+    @property
+    def is_reward_difference(self) -> bool:
+        """Whether the margin is a difference of rewards, so that the contest is a decision process."""
+        return isinstance(self.margin, RewardDifference)
+
+    def make_env(self, horizon: int | None = None, render_mode: str | None = None) -> Any:
+        """A new environment; `horizon` goes before the task's own, and that before the registered limit."""
+        limit = self.horizon if horizon is None else horizon
+        with _quiet_mujoco():
+            if isinstance(self.env, str):
+                return _make_registered(self.env, limit, render_mode, self.env_settings)
+            takes_mode = render_mode is not None and "render_mode" in inspect.signature(self.env).parameters
+            env = self.env(**{"render_mode": render_mode} if takes_mode else {})
+        if not isinstance(env, gymnasium.Env):
+            raise InputError(f"{self.name} must make a gymnasium.Env, it made a {type(env).__name__}")
+        if render_mode is not None and env.render_mode != render_mode:
+            raise InputError(
+                f"{self.name} makes an environment with render_mode {env.render_mode!r}; "
+                f"let the function that makes it take render_mode, or pass render_mode={render_mode!r} inside it"
+            )
+        return env if limit is None else TimeLimit(env, limit)
+
+    @functools.cached_property
+    def spaces(self) -> tuple[ObservationReader, ActionReader]:
+        """How observations and actions become vectors; an environment is made to find out."""
+        env = self.make_env()
+        try:
+            return ObservationReader(env.observation_space), ActionReader(env.action_space)
+        finally:
+            env.close()
+
+    def cumulant(self, z: Outcomes, opponents: Outcomes, weights: ArrayLike | None = None) -> Array:
+        """c(z) = Σ_j w_j M(z, z_j), the mean over the opponents without weights."""
+        return self.margin.against(z, opponents, weights)  # type: ignore[union-attr]
+
+    def cumulant_beyond_ended(self, z: Outcomes, opponents: Outcomes, weights: ArrayLike | None = None) -> Array:
+        """c̃(z) = c(z) − c(⊥): the cumulant measured from that of an episode that has ended."""
+        if self.ended is None:
+            return self.margin.against_beyond_ended(z, opponents, weights)  # type: ignore[union-attr]
+        return self.cumulant(z, opponents, weights) + averaged(self._over_ended(opponents), weights)
+
+    def _over_ended(self, z: Outcomes) -> Array:
+        """M(z, ⊥) as this task says it."""
+        if not callable(self.ended):
+            return np.full(len(z), float(self.ended))  # type: ignore[arg-type]
+        values = as_finite(self.ended(z), "the margin over an ended episode")
+        if values.shape != (len(z),):
+            raise InputError(f"ended must return one number an outcome, shape ({len(z)},), got {values.shape}")
+        return values
+
+    def finite_model(self) -> FiniteModel:
+        """The exact contest and its observations, or an error for tasks without one."""
+        if self.model is None:
+            raise InputError(f"{self.name} has no finite model; tasks that have one pass model= to Task")
+        return self.model()
+
+    def contest(self) -> Contest:
+        """The finite contest this task is, for tasks that have one."""
+        return self.finite_model().contest
+
+    def __repr__(self) -> str:
+        return f"Task({self.name}, {type(self.margin).__name__})"
+
+
+def _make_registered(env_id: str, limit: int | None, render_mode: str | None, settings: Mapping[str, Any]) -> Any:
+    arguments = dict(settings)
+    if limit is not None:
+        arguments["max_episode_steps"] = limit
+    if render_mode is not None:
+        arguments["render_mode"] = render_mode
+        if not (os.environ.get("DISPLAY") or "mujoco" in sys.modules or sys.platform != "linux"):
+            os.environ.setdefault("MUJOCO_GL", "egl")  # read when mujoco is first imported
+    try:
+        # The checker tests every step for faults that the rollout reports better, at 10 µs a step.
+        return gymnasium.make(env_id, disable_env_checker=True, **arguments)
+    except gymnasium.error.Error as error:
+        raise InputError(f"cannot make the environment {env_id}: {error}") from None
+    except TypeError as error:
+        raise InputError(f"the environment {env_id} does not take these settings: {error}") from None
+    except ModuleNotFoundError as error:
+        raise InputError(f"the environment {env_id} needs the package {error.name}, which is not installed") from None
+
+
+@contextlib.contextmanager
+def _quiet_mujoco() -> Iterator[None]:
+    """MuJoCo writes warnings about a model to MUJOCO_LOG.TXT in the working folder; make them Python's instead."""
+    try:
+        import mujoco
+    except ImportError:
+        yield
+        return
+
+    def warn(text: str) -> None:
+        if "settotalmass" not in text:  # HalfCheetah's own file, nothing its user could do about
+            warnings.warn(text, stacklevel=2)
+
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(warn)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
