@@ -13,6 +13,7 @@ from typing import Any
 import mdcontest as mdc
 from mdcontest.commands import finite, training
 from mdcontest.commands.finite import BAD_INPUT, NOT_SOLVED
+from mdcontest.commands.options import steps_or_none
 from mdcontest.errors import InputError
 
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from mdcontest.demo import run_demo  # needs the extra "report"
 
-    return run_demo(Path(options.out), iterations=options.iterations)
+    return run_demo(Path(options.out), options.iterations, options.steps, options.jobs)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,11 +74,17 @@ def _parser() -> argparse.ArgumentParser:
     finite.add_commands(command)
     training.add_commands(command)
 
-    demo = command("demo", _demo, "Solve the shipped contests and write an HTML report.", reads=False)
+    demo = command(
+        "demo", _demo, "Solve the shipped contests, train on Reacher-NT, and write an HTML report.", reads=False
+    )
     demo.add_argument(
         "--out", metavar="FOLDER", default="build/demo", help="where the report goes (default build/demo)"
     )
     demo.add_argument("--iterations", type=int, default=3000, help="iterations of HPI (default 3000)")
+    demo.add_argument(
+        "--steps", type=steps_or_none, default=400_000, help="training steps (default 4e5); 0: no training"
+    )
+    demo.add_argument("--jobs", type=int, default=2, help="training runs at a time (default 2)")
     return parser
 
 

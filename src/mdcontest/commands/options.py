@@ -97,6 +97,11 @@ def steps(text: str) -> int:
     return int(number)
 
 
+def steps_or_none(text: str) -> int:
+    """Steps, or 0 for none."""
+    return 0 if text == "0" else steps(text)
+
+
 def key_values(pairs: list[str]) -> dict[str, Any]:
     """theta=1.5 direction=clockwise → a dictionary; values are JSON where they can be, else text."""
     found: dict[str, Any] = {}

@@ -83,10 +83,7 @@ def run_train(options: argparse.Namespace) -> int:
     if len(specs) == 1:
         results = [_train_here(specs[0], show=not options.quiet)]
     else:
-        from mdcontest.commands.live import live_table
-
-        with live_table(specs, show=not options.quiet) as report:
-            results = launch.run_all(specs, options.jobs, report)
+        results = launch.run_all(specs, options.jobs, show=not options.quiet)
     _print_results(results)
     return FAILED if any(result.error for result in results) else DONE
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.learn import cloning, iterates
-from mdcontest.learn.bar import training_bar
+from mdcontest.learn.bar import training_bars
 from mdcontest.learn.iterates import Mixture
 from mdcontest.learn.learner import Algorithm, Iteration, Learner
 from mdcontest.learn.logs import Progress
@@ -72,6 +72,11 @@ class Agent:
         """Steps learned from so far."""
         return self.learner.steps
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run, where it has one."""
+        return None if self._folder is None else self._folder.path
+
     def learn(
         self,
         total_timesteps: float,
@@ -124,13 +129,14 @@ class Agent:
         if self._folder is not None and done == 0:
             self._folder.checkpoint(self)
         try:
-            with training_bar(self.task.name, self.algorithm.name, self.seed, show) as bar:
+            label = f"{self.task.name} {self.algorithm.name} seed {self.seed}"
+            with training_bars({"": label}, show) as bar:
                 while self.call[0] < wanted:
                     share = self.call[0] / wanted if self.settings.anneal else 0.0
                     seen = self.learner.iterate(self.settings.learning_rate * (1 - share))
                     self.call = (self.call[0] + 1, wanted)
                     report = self._report(seen, time.perf_counter() - began, self.num_timesteps - steps_before)
-                    bar(report)
+                    bar("", report)
                     stop = callback is not None and callback(self, report) is False
                     if stop:
                         self.call = (self.call[0], self.call[0])

@@ -1,4 +1,4 @@
-"""The progress bar of a training run: steps a second, return, margin against the first policy, time left."""
+"""Progress bars of training runs: steps a second, return, margin against the first policy, time left."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ def summary(report: Progress) -> str:
 
 
 @contextlib.contextmanager
-def training_bar(task: str, algorithm: str, seed: int, show: bool) -> Iterator[Callable[[Progress], None]]:
-    """A function to call after each iteration; silent where nobody is watching."""
+def training_bars(labels: dict[str, str], show: bool) -> Iterator[Callable[[str, Progress], None]]:
+    """One bar a run, labelled by its key; gives a function of a key and progress. Silent without a terminal."""
     if not (show and sys.stderr.isatty()):
-        yield lambda report: None
+        yield lambda key, progress: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress as Bars
 
     columns = (
-        TextColumn(f"{task} {algorithm} seed {seed}"),
-        BarColumn(bar_width=24),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
         TaskProgressColumn(),
         TextColumn("{task.fields[summary]}"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        entry = bar.add_task("", total=None, summary="compiling …")
-        yield lambda report: bar.update(entry, completed=report.steps, total=report.target, summary=summary(report))
+    with Bars(*columns, console=Console(stderr=True)) as bars:
+        entries = {key: bars.add_task(label, total=None, summary="starting …") for key, label in labels.items()}
+        yield lambda key, progress: bars.update(
+            entries[key], completed=progress.steps, total=progress.target, summary=summary(progress)
+        )

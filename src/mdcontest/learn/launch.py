@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mdcontest.errors import InputError
+from mdcontest.learn.bar import training_bars
 from mdcontest.learn.logs import Progress
 from mdcontest.learn.spec import RunSpec, train
 from mdcontest.threads import one_thread
 
-Report = Callable[[RunSpec, Progress], None]
+Report = Callable[[str, Progress], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +36,16 @@ class Result:
     error: str | None = None
 
 
-def run_all(specs: list[RunSpec], jobs: int, report: Report) -> list[Result]:
-    """Train all of them, at most `jobs` at a time; one that fails does not stop the others."""
+def run_all(specs: list[RunSpec], jobs: int, show: bool = True) -> list[Result]:
+    """Train all of them, at most `jobs` at a time, with a bar each; one that fails does not stop the others."""
     if jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
+    labels = {spec.folder: f"{spec.task} {spec.algorithm} seed {spec.seed}" for spec in specs}
+    with training_bars(labels, show) as report:
+        return _run_all(specs, jobs, report)
+
+
+def _run_all(specs: list[RunSpec], jobs: int, report: Report) -> list[Result]:
     running: set[subprocess.Popen[str]] = set()
     lock = threading.Lock()
     stopped = threading.Event()
@@ -93,7 +100,7 @@ def _follow(process: subprocess.Popen[str], spec: RunSpec, report: Report) -> Re
         message = _message(line)
         if "progress" in message:
             last = Progress(**message["progress"])
-            report(spec, last)
+            report(spec.folder, last)
         error = message.get("error", error)
     code = process.wait()
     drain.join(timeout=5)

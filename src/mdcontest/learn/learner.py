@@ -22,7 +22,7 @@ from mdcontest.learn.opponents import Opponents
 from mdcontest.learn.policy import Moments, Policy, Unchanged
 from mdcontest.learn.rollout import Collector, Episode, Rollout
 from mdcontest.learn.rows import Rows
-from mdcontest.learn.update import Averages, Batch, Diagnostics, make_update, optimiser, permutations
+from mdcontest.learn.update import Averages, Batch, Diagnostics, initial_optimiser_state, make_update, permutations
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
@@ -62,7 +62,7 @@ class Learner:
         self.rngs = {name: np.random.default_rng(stream) for name, stream in zip(names, streams, strict=True)}
         observations, actions = task.spaces
         self.params = initial_params(observations.size, actions.size, settings.hidden, actions.discrete, init)
-        self.optimiser_state: Any = optimiser(settings).init(self.params)
+        self.optimiser_state: Any = initial_optimiser_state(settings, self.params)
         self.averages = Averages(np.float32(0), np.float32(0))
         moments = (Moments if settings.normalise_observations else Unchanged)(observations.size)
         self.policy = Policy(self.params["actor"], moments)

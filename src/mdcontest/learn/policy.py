@@ -31,7 +31,8 @@ class Moments:
         self.count += 1.0
         difference = vector - self.mean
         self.mean += difference / self.count
-        self.square += difference * (vector - self.mean)
+        difference *= vector - self.mean
+        self.square += difference
 
     @classmethod
     def of(cls, mean: Array, variance: Array) -> Self:
@@ -42,12 +43,19 @@ class Moments:
 
     @property
     def variance(self) -> Array:
+        """A new array each time."""
         return self.square / self.count if self.count > 1 else np.ones_like(self.mean)
 
     def normalise(self, vectors: NDArray[Any]) -> NDArray[np.float32]:
         """(o − mean)/deviation, clipped, float32; for one vector or a batch."""
-        scaled = (vectors - self.mean) / np.sqrt(self.variance + 1e-8)
-        return np.minimum(np.maximum(scaled, -LIMIT), LIMIT).astype(np.float32)
+        deviation = self.variance
+        deviation += 1e-8
+        np.sqrt(deviation, out=deviation)
+        scaled = vectors - self.mean
+        scaled /= deviation
+        np.minimum(scaled, LIMIT, out=scaled)
+        np.maximum(scaled, -LIMIT, out=scaled)
+        return scaled.astype(np.float32)
 
 
 class Unchanged(Moments):
@@ -82,11 +90,16 @@ class Policy:
 
     def head(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Means or logits for normalised observations, shape [N, actions]."""
+        if len(x) == 1:  # a single vector takes two thirds of the time of a matrix with one row
+            return self._forward(x[0])[None]
+        return self._forward(x)
+
+    def _forward(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         for weights, bias in self._hidden:
-            x = x @ weights
+            x = x.dot(weights)
             x += bias
             np.tanh(x, out=x)
-        out = x @ self._last[0]
+        out: NDArray[np.float32] = x.dot(self._last[0])
         out += self._last[1]
         return out
 

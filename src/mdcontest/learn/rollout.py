@@ -5,6 +5,7 @@ An environment that raises, returns something that is not finite, or changes sha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,8 +118,8 @@ class Collector:
             reward = float(reward)
         except Exception as error:
             raise self._fault(step, error) from error
-        # A sum is finite only if each term is; overflow of finite terms is looked at again, entry by entry.
-        if not np.isfinite(obs.sum() + reward):
+        # A sum of squares is finite only if each term is; one that overflows is looked at again, entry by entry.
+        if not math.isfinite(obs.dot(obs) + reward):
             self._require_finite(obs, reward, step)
         batch.next_obs[t, i] = obs
         batch.reward[t, i] = reward

@@ -22,11 +22,12 @@ class InlineFigure:
 
 @dataclass(frozen=True)
 class Section:
-    """A contest on the page."""
+    """A contest or a study on the page."""
 
     title: str
     about: str
     conditions: str
+    """Small print: numbers and how they came about."""
     figures: list[list[InlineFigure]]
     """Columns of figures, side by side where the page is wide enough."""
 

@@ -1,4 +1,4 @@
-"""`mdcontest demo`: solve the shipped contests exactly, run HPI on them, print a table, write a report."""
+"""The finite half of the demo: the shipped contests, solved exactly and by HPI."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn
-from rich.table import Table
 
 from mdcontest import examples
 from mdcontest.conditions import check_conditions
 from mdcontest.contest import Contest
-from mdcontest.errors import InputError
-from mdcontest.report.page import InlineFigure, Section, write_page
+from mdcontest.report.page import InlineFigure, Section
 from mdcontest.report.plots import BLUE, ORANGE, Curve, as_svg, gap_figure, heat_map
 from mdcontest.solution import Solution, Status
 from mdcontest.solvers import HPI, LinearProgram, solve
@@ -39,38 +34,6 @@ class Solved:
     @property
     def ok(self) -> bool:
         return self.exact.status == Status.SOLVED and bool(self.check)
-
-
-def run_demo(folder: Path, iterations: int) -> int:
-    """Everything above; the exit code is 0 if each contest was solved and its certificate holds over the rationals."""
-    if iterations < 10:
-        raise InputError(f"the demo needs at least 10 iterations of HPI, got {iterations}")
-    try:
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror}") from None
-    console = Console()
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), console=console, transient=True) as status:
-        task = status.add_task("starting", total=None)
-        solved = []
-        for name in examples.EXAMPLES:
-            status.update(task, description=f"solving {name}")
-            solved.append(solve_example(name, iterations))
-        status.update(task, description="drawing")
-        sections = [draw(one, iterations, folder / "figures") for one in solved]
-    rows = [table_row(one, iterations) for one in solved]
-    table = Table(
-        title=f"Shipped contests: linear program, and HPI after {iterations} iterations", box=box.SIMPLE, pad_edge=False
-    )
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column == "contest" else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    page = folder / "report.html"
-    write_page(page, f"Shipped contests, solved exactly and by {iterations} iterations of HPI", COLUMNS, rows, sections)
-    console.print(f"report: {page}", soft_wrap=True)
-    return 0 if all(one.ok for one in solved) else 1
 
 
 def solve_example(name: str, iterations: int) -> Solved:
