@@ -12,7 +12,7 @@ from mdcontest.cli import main
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    assert main(["demo", "--out", str(folder), "--iterations", "60"]) == 0
+    assert main(["demo", "--out", str(folder), "--iterations", "60", "--steps", "8192"]) == 0
     return folder
 
 
@@ -36,18 +36,26 @@ def test_page_shows_every_contest_with_three_figures(folder):
     page = (folder / "report.html").read_text()
     for name in mdc.examples.EXAMPLES:
         assert f"<td>{name}</td>" in page
-    assert page.count("<svg") == 3 * len(mdc.examples.EXAMPLES)
+    assert page.count("<svg") == 3 * len(mdc.examples.EXAMPLES) + 2
     assert page.count("<td>yes</td>") == len(mdc.examples.EXAMPLES)
-    assert len(list((folder / "figures").glob("*.png"))) == 3 * len(mdc.examples.EXAMPLES)
+    assert len(list((folder / "figures").glob("*.png"))) == 3 * len(mdc.examples.EXAMPLES) + 2
+
+
+def test_page_begins_with_what_was_learned(folder):
+    page = (folder / "report.html").read_text()
+    assert page.index("Reacher-NT") < page.index("<h2>rock-paper-scissors")
+    for name in ("first policy", "HPI-Clip", "SPPO"):
+        assert re.search(rf"{name}: radius 0\.\d+, angular spread \d\.\d+", page)
+    assert len(list((folder / "runs").glob("Reacher-NT_*/run.json"))) == 2
 
 
 def test_page_is_the_same_every_time(folder, tmp_path):
-    main(["demo", "--out", str(tmp_path), "--iterations", "60"])
+    main(["demo", "--out", str(tmp_path), "--iterations", "60", "--steps", "8192"])
     assert (tmp_path / "report.html").read_text() == (folder / "report.html").read_text()
 
 
 def test_table_is_printed(tmp_path, capsys):
-    main(["demo", "--out", str(tmp_path), "--iterations", "10"])
+    main(["demo", "--out", str(tmp_path), "--iterations", "10", "--steps", "0"])
     out = capsys.readouterr().out
     for name in mdc.examples.EXAMPLES:
         assert name in out

@@ -249,5 +249,12 @@ class Agent:
         """Write everything to a folder, as training with `folder=` does; `load_agent` reads it."""
         save_copy(self, Path(folder))
 
+    def close(self) -> None:
+        """Close the environments and files; the agent cannot learn or predict from here on."""
+        self.learner.collector.close()
+        self.learner.iterates.rows.close()
+        if self.learner.cloning_buffer is not None:
+            self.learner.cloning_buffer.close()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task.name}, seed={self.seed}, {self.num_timesteps} steps)"

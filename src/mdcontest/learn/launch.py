@@ -57,7 +57,8 @@ def _run_all(specs: list[RunSpec], jobs: int, report: Report) -> list[Result]:
             process = _start()
             running.add(process)
         try:
-            return _follow(process, spec, report)
+            with process:  # closes the pipes
+                return _follow(process, spec, report)
         finally:
             with lock:
                 running.discard(process)

@@ -77,8 +77,8 @@ class Rows:
         target = Rows(self.width, path)
         for first in range(0, self.count, step := max(1, CHUNK // self.width)):
             target.append(self.read(first, min(first + step, self.count)))
-        self._file.close()
-        self.path, self._file, self.writable = path, target._file, True
+        self._file, target._file = target._file, self._file  # the old file closes with the copy's shell
+        self.path, self.writable = path, True
 
     def copy_to(self, path: Path) -> None:
         """A copy of the rows in another file, complete before it appears; nothing if they are there already."""
@@ -107,6 +107,11 @@ class Rows:
 
     def close(self) -> None:
         self._file.close()
+
+    def __del__(self) -> None:
+        # Agents come and go without anyone closing them; what matters is on disk after sync.
+        if hasattr(self, "_file"):
+            self._file.close()
 
 
 def _open(path: Path, mode: str) -> IO[bytes]:

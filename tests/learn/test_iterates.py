@@ -1,0 +1,330 @@
+"""Rows on disk, the iterates stored in them, mixtures that share steps equally, and cloning."""
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mdcontest as mdc
+from mdcontest.learn.cloning import clone
+from mdcontest.learn.iterates import EpisodeLengths, Iterates, Mixture
+from mdcontest.learn.networks import initial_params, log_probability
+from mdcontest.learn.policy import Moments, Policy, Unchanged
+from mdcontest.learn.rows import Rows
+from mdcontest.settings import Settings
+
+
+def table(count, width=3, first=0):
+    return np.arange(first, first + count * width, dtype=np.float32).reshape(count, width) / 7
+
+
+def written(path, count=5):
+    rows = Rows(3, path)
+    rows.append(table(count))
+    rows.sync()
+    return rows
+
+
+# --- rows -------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 5), max_size=6), st.integers(1, 4))
+def test_what_is_appended_is_read(sizes, width):
+    rows, whole = Rows(width), table(sum(sizes), width)
+    first = 0
+    for size in sizes:
+        rows.append(whole[first : first + size])
+        first += size
+        np.testing.assert_array_equal(rows.read(0, first), whole[:first])
+    assert rows.count == sum(sizes)
+    for i in range(rows.count):
+        np.testing.assert_array_equal(rows.read(i, i + 1), whole[i : i + 1])
+    rows.close()
+
+
+def test_rows_are_float32_in_the_order_of_the_file(tmp_path):
+    rows = written(tmp_path / "rows")
+    rows.append(np.array([1 / 3, 2, 3]))  # one row as a vector, float64
+    rows.sync()
+    on_disk = np.fromfile(tmp_path / "rows", "<f4").reshape(-1, 3)
+    np.testing.assert_array_equal(on_disk, np.vstack([table(5), np.float32([1 / 3, 2, 3])]))
+    np.testing.assert_array_equal(rows.mapped(), on_disk)
+    rows.close()
+
+
+def test_opened_rows_are_those_the_record_knows(tmp_path):
+    rows = written(tmp_path / "rows")
+    record = rows.record()
+    rows.append(table(4, first=100))  # written after the checkpoint
+    rows.sync()
+    rows.close()
+    again = Rows.open(tmp_path / "rows", record)
+    assert again.count == 5
+    np.testing.assert_array_equal(again.read(0, 5), table(5))
+    assert again.record() == record
+    again.close()
+
+
+def test_resumed_rows_go_on_where_the_record_was_made(tmp_path):
+    path = tmp_path / "rows"
+    rows = written(path)
+    record = rows.record()
+    rows.append(table(4, first=100))
+    rows.sync()
+    rows.close()
+    again = Rows.open(path, record)
+    again.continue_at(path)
+    again.append(table(2, first=15))
+    again.sync()
+    np.testing.assert_array_equal(np.fromfile(path, "<f4").reshape(-1, 3), table(7))
+    # The same bytes as if it had never stopped, so the same checksum.
+    assert again.record() == written(tmp_path / "other", 7).record()
+    again.close()
+
+
+@pytest.mark.parametrize("start", ["temporary", "file"])
+@pytest.mark.parametrize("goal", ["temporary", "file"])
+def test_rows_continue_elsewhere_with_all_that_was_before(tmp_path, start, goal):
+    places = {"temporary": None, "file": tmp_path / "new"}
+    rows = written(None if start == "temporary" else tmp_path / "old", 4)
+    rows.continue_at(places[goal])
+    rows.append(table(3, first=12))
+    np.testing.assert_array_equal(rows.read(0, 7), table(7))
+    assert rows.path == places[goal]
+    rows.sync()
+    if start == "file":
+        np.testing.assert_array_equal(np.fromfile(tmp_path / "old", "<f4").reshape(-1, 3), table(4))
+    if goal == "file":
+        np.testing.assert_array_equal(np.fromfile(tmp_path / "new", "<f4").reshape(-1, 3), table(7))
+    rows.close()
+
+
+def test_rows_opened_to_read_continue_elsewhere_and_leave_the_file_alone(tmp_path):
+    record = written(tmp_path / "old", 4).record()
+    rows = Rows.open(tmp_path / "old", record)
+    rows.continue_at(tmp_path / "new")
+    rows.append(table(1, first=12))
+    rows.sync()
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "old", "<f4").reshape(-1, 3), table(4))
+    np.testing.assert_array_equal(Rows.open(tmp_path / "new", rows.record()).read(0, 5), table(5))
+    rows.close()
+
+
+def test_a_copy_has_the_same_rows_and_the_original_goes_on(tmp_path):
+    rows = Rows(3)
+    rows.append(table(5))
+    rows.copy_to(tmp_path / "copy")
+    record = rows.record()
+    rows.append(table(1, first=15))
+    np.testing.assert_array_equal(Rows.open(tmp_path / "copy", record).read(0, 5), table(5))
+    assert rows.count == 6
+    rows.close()
+
+
+def test_copying_onto_itself_changes_nothing(tmp_path):
+    rows = written(tmp_path / "rows")
+    rows.copy_to(tmp_path / "rows")
+    rows.append(table(1, first=15))
+    rows.sync()
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "rows", "<f4").reshape(-1, 3), table(6))
+    rows.close()
+
+
+@pytest.mark.parametrize("damage", ["a bit", "cut", "empty"])
+def test_damaged_rows_are_refused(tmp_path, damage):
+    path = tmp_path / "rows"
+    rows = written(path)
+    rows.close()
+    content = bytearray(path.read_bytes())
+    if damage == "a bit":
+        content[17] ^= 4
+    path.write_bytes(content[: {"a bit": 60, "cut": 59, "empty": 0}[damage]])
+    with pytest.raises(mdc.FileFormatError, match="rows is damaged: 5 rows do not have the checksum"):
+        Rows.open(path, rows.record())
+
+
+def test_missing_rows_are_named(tmp_path):
+    record = written(tmp_path / "rows").record()
+    with pytest.raises(mdc.FileFormatError, match=r"cannot open .*gone: No such file"):
+        Rows.open(tmp_path / "gone", record)
+
+
+def resource_warnings(act):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+        gc.collect()
+    return [str(one.message) for one in caught if issubclass(one.category, ResourceWarning)]
+
+
+def test_rows_that_are_dropped_close_their_file(tmp_path):
+    assert resource_warnings(lambda: Rows(3).append(table(2))) == []
+    assert resource_warnings(lambda: written(tmp_path / "rows")) == []
+
+
+def test_refused_rows_are_not_left_open(tmp_path):
+    rows = written(tmp_path / "rows")
+    rows.close()
+
+    def refused():
+        with pytest.raises(mdc.FileFormatError):
+            Rows.open(tmp_path / "rows", rows.record() | {"checksum": 1})
+
+    assert resource_warnings(refused) == []
+
+
+# --- iterates ---------------------------------------------------------------------------------------------
+
+
+def actor_of(seed, discrete=False):
+    rng = np.random.default_rng(seed)
+    actor = initial_params(4, 2, (6,), discrete, seed)["actor"]
+    return {name: (value + rng.normal(size=value.shape)).astype(np.float32) for name, value in actor.items()}
+
+
+def moments_of(seed, kind=Moments):
+    moments = kind(4)
+    for vector in np.random.default_rng(seed).normal(3, 2, size=(20, 4)):
+        moments.add(vector)
+    return moments
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("kind", [Moments, Unchanged])
+def test_iterates_come_back_as_they_were_stored(discrete, kind):
+    iterates = Iterates(actor_of(0, discrete), kind(4))
+    stored = [(actor_of(seed, discrete), moments_of(seed, kind)) for seed in range(5)]
+    for length, (actor, moments) in enumerate(stored, 1):
+        iterates.append(actor, moments, length)
+    assert len(iterates) == 5
+    np.testing.assert_array_equal(iterates.mean_lengths(), [1, 2, 3, 4, 5])
+    seen = np.random.default_rng(9).normal(3, 2, size=(8, 4))
+    for k, (actor, moments) in enumerate(stored):
+        again, policy = iterates.policy(k), Policy(actor, moments)
+        assert type(again.moments) is kind
+        np.testing.assert_array_equal(again.moments.mean, moments.mean.astype(np.float32))
+        np.testing.assert_allclose(again.moments.variance, moments.variance.astype(np.float32), rtol=1e-15)
+        x = policy.moments.normalise(seen)
+        np.testing.assert_array_equal(again.head(x.copy()), policy.head(x.copy()))  # weights are float32 already
+        np.testing.assert_array_equal(again._deviation, policy._deviation)
+        np.testing.assert_allclose(again.moments.normalise(seen), x, atol=1e-5)
+
+
+def mixture_of(lengths):
+    actor, moments = actor_of(0), Moments(4)
+    iterates = Iterates(actor, moments)
+    for length in lengths:
+        iterates.append(actor, moments, length)
+    return Mixture(iterates)
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=8))
+def test_iterates_are_drawn_inversely_to_the_length_of_their_episodes(lengths):
+    found = mixture_of(lengths).iterates.draw_probabilities()
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+    # p_k · length_k is the same for all: in the long run each has the same share of steps.
+    shares = found * np.array(lengths)
+    np.testing.assert_allclose(shares, shares[0], rtol=1e-6)
+
+
+def test_episodes_of_ten_and_of_a_thousand_steps_share_the_steps_equally():
+    # Lengths are geometric around their means, 10 and 1000. The short one is drawn with 100/101.
+    mixture, rng = mixture_of([10, 1000]), np.random.default_rng(0)
+    np.testing.assert_allclose(mixture.iterates.draw_probabilities(), [100 / 101, 1 / 101], rtol=1e-6)
+    drawn = mixture.draw(rng, 400_000)
+    steps = rng.geometric(1 / np.array([10, 1000])[drawn])
+    # About 4,000 long episodes: their sum has a relative deviation of √2/√4000 = 0.022.
+    assert steps[drawn == 0].sum() / steps.sum() == pytest.approx(0.5, abs=0.04)
+
+
+def test_a_mixture_notices_new_iterates():
+    mixture, rng = mixture_of([5]), np.random.default_rng(0)
+    assert set(mixture.draw(rng, 50).tolist()) == {0}
+    mixture.iterates.append(actor_of(1), Moments(4), 5)
+    assert set(mixture.draw(rng, 50).tolist()) == {0, 1}
+
+
+def test_a_mixture_keeps_some_policies_and_reads_the_others_again(monkeypatch):
+    monkeypatch.setattr(Mixture, "KEPT", 2)
+    iterates = Iterates(actor_of(0), Moments(4))
+    for seed in range(4):
+        iterates.append(actor_of(seed), Moments(4), 1)
+    mixture, x = Mixture(iterates), np.ones((1, 4), np.float32)
+    for k in (0, 1, 2, 3, 0, 2, 2, 1):
+        np.testing.assert_array_equal(mixture.policy(k).act(x, None), iterates.policy(k).act(x, None))
+        assert len(mixture._loaded) <= 2
+
+
+def test_lengths_are_means_or_the_longest_sign_of_a_longer_one():
+    lengths = EpisodeLengths()
+    assert lengths.of([3, 5], np.array([100])) == 4
+    assert lengths.of([], np.array([2])) == 4  # none ended: the last estimate
+    assert lengths.of([], np.array([9, 30])) == 30  # a running episode is longer than that
+    assert lengths.of([1], np.array([0])) == 1
+
+
+# --- cloning ----------------------------------------------------------------------------------------------
+
+
+def buffer_of(obs, action):
+    buffer = Rows(obs.shape[1] + (1 if action.ndim == 1 else action.shape[1]))
+    buffer.append(np.hstack([obs, action.reshape(len(obs), -1)]))
+    return buffer
+
+
+def known_data(discrete, count=1024):
+    """Observations away from 0 and 1, and the actions of a policy that is not the one to start from."""
+    rng = np.random.default_rng(0)
+    obs = rng.normal(5.0, 3.0, size=(count, 4))
+    moments = Moments.of(obs.mean(axis=0), obs.var(axis=0))
+    teacher = actor_of(1, discrete)
+    if not discrete:
+        teacher["log_std"][:] = -1.0
+    policy = Policy(teacher, moments)
+    x = moments.normalise(obs)
+    return obs, x, moments, policy, policy.act(x, policy.noise(rng, count))
+
+
+def likelihood(actor, x, action):
+    return float(np.mean(log_probability(actor, x, action)[0]))
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_cloning_approaches_the_policy_of_the_data(discrete):
+    obs, x, moments, teacher, action = known_data(discrete)
+    start = initial_params(4, 2, (16,), discrete, 7)["actor"]
+    settings = Settings(cloning_minibatches=16)
+    cloned = clone(buffer_of(obs, action), start, moments, settings, np.random.default_rng(0))
+    kind = action.astype(np.int32) if discrete else action
+    before, after = likelihood(start, x, kind), likelihood(cloned, x, kind)
+    assert after > before + 0.1
+    pupil = Policy(cloned, moments)
+    if discrete:
+        distance = np.abs(pupil.probabilities(obs) - teacher.probabilities(obs)).mean()
+        assert distance < 0.3 * np.abs(Policy(start, moments).probabilities(obs) - teacher.probabilities(obs)).mean()
+    else:
+        distance = np.abs(pupil.head(x.copy()) - teacher.head(x.copy())).mean()
+        assert distance < 0.2 * np.abs(teacher.head(x.copy())).mean()
+        np.testing.assert_allclose(cloned["log_std"], -1.0, atol=0.15)
+
+
+def test_cloning_leaves_its_start_alone_and_repeats_itself():
+    obs, _, moments, _, action = known_data(False, 64)
+    start = initial_params(4, 2, (16,), False, 7)["actor"]
+    before = {name: value.copy() for name, value in start.items()}
+    settings = Settings(cloning_minibatches=4, cloning_epochs=2)
+    first = clone(buffer_of(obs, action), start, moments, settings, np.random.default_rng(3))
+    again = clone(buffer_of(obs, action), start, moments, settings, np.random.default_rng(3))
+    for name in start:
+        np.testing.assert_array_equal(start[name], before[name])
+        np.testing.assert_array_equal(first[name], again[name])
+    assert any(not np.array_equal(first[name], start[name]) for name in start)
+
+
+def test_too_few_outcomes_to_clone_are_refused():
+    obs, _, moments, _, action = known_data(False, 7)
+    with pytest.raises(mdc.InputError, match="7 outcomes are too few for 32 minibatches"):
+        clone(buffer_of(obs, action), actor_of(0), moments, Settings(), np.random.default_rng(0))
