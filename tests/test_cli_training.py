@@ -474,6 +474,7 @@ def frames_of(path):
             return [np.asarray(frame) for frame in reader]
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # of imageio's reader
 def test_a_video_of_the_corridor_can_be_played(run, trained, tmp_path):
     code, out, err = run("play", trained, "--video", tmp_path / "v.mp4", "--episodes", 3, "--seed", 4)
     assert (code, err) == (0, "")
@@ -488,6 +489,7 @@ def test_a_video_of_the_corridor_can_be_played(run, trained, tmp_path):
 RENDERING = "import gymnasium; e = gymnasium.make('Reacher-v5', render_mode='rgb_array'); e.reset(); e.render()"
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # of imageio's reader
 def test_a_video_of_a_mujoco_task(run, tmp_path):
     env = {"MUJOCO_GL": "egl"}
     assert run("train", "Reacher-NT", *TINY, "--steps", 64, "--out", tmp_path / "runs")[0] == 0

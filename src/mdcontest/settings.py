@@ -10,6 +10,7 @@ from typing import Any
 
 from mdcontest.errors import InputError
 
+BASE = "not said; the same in the PPO it builds on"
 WHOLE = 0
 """A comparison horizon of 0 stands for the whole trajectory."""
 
@@ -24,7 +25,7 @@ class Settings:
     """How to train. The defaults are the tables of the paper, and our reading of it where it leaves room."""
 
     num_steps: int = setting(2048, "steps of each environment between two updates of the policy")
-    num_envs: int = setting(1, "environments stepped by one learner; a batch has num_steps × num_envs outcomes")
+    num_envs: int = setting(1, "environments stepped by one learner; a batch has num_steps × num_envs outcomes", "1")
     epochs: int = setting(10, "passes over the batch in an update")
     minibatches: int = setting(32, "minibatches a pass; must divide the batch")
     learning_rate: float = setting(3e-4, "step size of Adam")
@@ -44,10 +45,12 @@ class Settings:
     )
     entropy: float = setting(0.0, "weight of the entropy bonus")
     value_coefficient: float = setting(0.5, "weight of the value loss")
-    clip_value_loss: bool = setting(True, "clip the value loss like the policy's")
-    normalise_advantages: bool = setting(True, "to mean 0 and deviation 1 within each minibatch")
-    normalise_observations: bool = setting(True, "by running mean and deviation, clipped to ±10; part of the policy")
-    normalise_cumulant: bool = setting(True, "divide by the deviation of its running discounted sum, clip to ±10")
+    clip_value_loss: bool = setting(True, "clip the value loss like the policy's", BASE)
+    normalise_advantages: bool = setting(True, "to mean 0 and deviation 1 within each minibatch", BASE)
+    normalise_observations: bool = setting(
+        True, "by running mean and deviation, clipped to ±10; part of the policy", BASE
+    )
+    normalise_cumulant: bool = setting(True, "divide by the deviation of its running discounted sum, clip to ±10", BASE)
     opponents: str = setting(
         "batch",
         "whom an outcome is compared with: batch, all outcomes of the current policy; queue, samples of the one before",
@@ -59,7 +62,9 @@ class Settings:
         0, "outcomes of the first policy compared with beside the queue", "100; 0 for the NT tasks"
     )
     comparison_horizon: int = setting(
-        1, "T_C, steps over which the cumulant is averaged; 0 is the whole trajectory (SPPO's default)", "1; SPPO 2048"
+        1,
+        "T_C, steps over which the cumulant is averaged; 0 is the whole trajectory (SPPO's default)",
+        "1; SPPO the whole trajectory",
     )
     across_episodes: bool = setting(False, "let those averages run across the ends of episodes", "not said")
     termination: str = setting(
@@ -135,8 +140,9 @@ def _typed(item: dataclasses.Field[Any], value: Any) -> Any:
     """The value checked against the type and range of its field."""
     name, default, choices = item.name, item.default, item.metadata["choices"]
     if name == "hidden":
-        sizes = tuple(int(size) for size in value)
-        _require(all(size > 0 for size in sizes), name, value, "must be positive layer sizes")
+        sizes = tuple(value) if isinstance(value, list | tuple) else (None,)
+        whole = all(isinstance(size, int) and size > 0 for size in sizes)
+        _require(whole, name, value, "must be a list of positive layer sizes")
         return sizes
     if value is None and name == "horizon":
         return None

@@ -23,8 +23,8 @@ FEW = ["Ant-v5", "Hopper-v5", "Reacher-NT", "RPSCorridor", "RPSContinuous"]
 TIMING = {"seconds", "steps_per_second"}
 
 
-class Stop(Exception):
-    pass
+class Stop(KeyboardInterrupt):
+    """What Ctrl-C raises, and nobody else."""
 
 
 def stop_after(iteration):

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +162,8 @@ def _print_results(results: list[Result]) -> None:
                 f"{result.spec.seed:>4}  {progress.steps:>9}  {total:>9}  {progress.margin_vs_first:>+15.4f}  "
                 f"{progress.steps_per_second:>8,.0f}  {where}"
             )
+        for note in result.notes:
+            print(f"mdcontest: note: seed {result.spec.seed}: {note}", file=sys.stderr)
         if result.error:
             print(f"mdcontest: error: seed {result.spec.seed}: {result.error}", file=sys.stderr)
 
@@ -172,8 +175,6 @@ def run_play(options: argparse.Namespace) -> int:
     """Film a policy, or show it in a window."""
     if not options.video and not os.environ.get("DISPLAY") and sys.platform == "linux":
         raise InputError("there is no display to show it on; --video out.mp4 films it instead")
-    if options.video and not os.environ.get("DISPLAY") and sys.platform == "linux":
-        os.environ.setdefault("MUJOCO_GL", "egl")  # read when mujoco is first imported
     _prepare()
     from mdcontest.learn.evaluate import play_episode, record_video
     from mdcontest.learn.loading import load_agent
@@ -221,6 +222,7 @@ def run_tasks(options: argparse.Namespace) -> int:
 
 
 def _prepare() -> None:
-    """One thread for every numerical library, told before any of them is imported."""
+    """One thread for every numerical library, told before any of them is imported; warnings as one line."""
     os.environ.update(one_thread(dict(os.environ)))
     require_learning()
+    warnings.showwarning = lambda message, *rest: print(f"mdcontest: note: {message}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,10 @@ from mdcontest.settings import Settings, make_settings, paper_settings
 from mdcontest.tasks import Task
 
 Callback = Callable[["Agent", Progress], Any]
+NOT_EXACT = (
+    "{} cannot save the state of a running episode, so training goes on with new episodes and will differ from an "
+    "uninterrupted run; give it save_state and load_state (see the docs on resuming)"
+)
 RECENT = 100
 """Episodes over which returns are averaged in logs."""
 
@@ -41,8 +46,8 @@ class Agent:
             raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
         if preset not in (None, "paper"):
             raise InputError(f"there is no preset {preset!r}; the preset is 'paper', and None is this library's own")
-        if seed < 0:
-            raise InputError(f"seed must not be negative, got {seed}")
+        if not (isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0):
+            raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
         base = paper_settings(self.algorithm.name, task.group) if preset else dict(task.recommended)
         chosen = self.defaults | base | settings
         self.task, self.seed = task, int(seed)
@@ -55,6 +60,8 @@ class Agent:
         self.resumed_exactly = True
         """False after a load whose environments could not continue their episodes."""
         self._folder: RunFolder | None = None
+        self._whole = True
+        """False after an iteration that was broken off halfway."""
         self._mixture: Mixture | None = None
         self._rng = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(7)[6])
 
@@ -93,9 +100,11 @@ class Agent:
         `load_agent(folder).resume()` finishes a call that was interrupted. `callback(agent, progress)` is called after
         every iteration; if it returns False the call ends there.
         """
-        if not total_timesteps >= 1 or total_timesteps == float("inf"):
-            raise InputError(f"total_timesteps must be at least 1, got {total_timesteps}")
+        if not (isinstance(total_timesteps, int | float | np.number) and 1 <= total_timesteps < float("inf")):
+            raise InputError(f"total_timesteps must be a number of at least 1, got {total_timesteps!r}")
+        self._require_whole()
         self.call = (0, max(1, int(total_timesteps) // self.settings.batch_size))
+        self.learner.require_enough_to_clone(self.call[1])
         self._attach(folder, tensorboard, checkpoint_every)
         return self._run(progress, callback)
 
@@ -103,10 +112,23 @@ class Agent:
         """Finish the call of learn that this agent was interrupted in; does nothing if it was not."""
         if self._folder is None:
             raise InputError("this agent was not loaded from a run's folder: there is no call of learn to finish")
+        self._require_whole()
         if self.call[0] < self.call[1]:
+            if not self.resumed_exactly:
+                warnings.warn(NOT_EXACT.format(self.task.name), stacklevel=2)
             self._attach(self._folder.path, tensorboard, self._folder.checkpoint_every)
             self._run(progress, callback)
         return self
+
+    def _require_whole(self) -> None:
+        if not self._whole:
+            where = f"load_agent({str(self.folder)!r})" if self.folder else "a new agent"
+            raise InputError(f"this agent was stopped in the middle of an iteration; go on with {where}")
+
+    def log_lengths(self, path: Path) -> dict[str, int] | None:
+        """How long the logs are, for a checkpoint in that folder; None if they are elsewhere."""
+        same = self._folder is not None and path.exists() and path.samefile(self._folder.path)
+        return self._folder.log_lengths if same and self._folder is not None else None
 
     def _attach(self, folder: str | Path | None, tensorboard: bool, checkpoint_every: int) -> None:
         """Where rows, logs and checkpoints go from here on."""
@@ -133,10 +155,13 @@ class Agent:
             with training_bars({"": label}, show) as bar:
                 while self.call[0] < wanted:
                     share = self.call[0] / wanted if self.settings.anneal else 0.0
+                    self._whole = False
                     seen = self.learner.iterate(self.settings.learning_rate * (1 - share))
-                    self.call = (self.call[0] + 1, wanted)
+                    self.call, self._whole = (self.call[0] + 1, wanted), True
                     report = self._report(seen, time.perf_counter() - began, self.num_timesteps - steps_before)
                     bar("", report)
+                    if self._folder is not None:
+                        self._folder.log(report, seen.episodes)
                     stop = callback is not None and callback(self, report) is False
                     if stop:
                         self.call = (self.call[0], self.call[0])
@@ -144,7 +169,7 @@ class Agent:
                     if self.call[0] == wanted:
                         self.learner.estimate_average_policy()
                     if self._folder is not None:
-                        self._folder.after_iteration(self, report, seen.episodes)
+                        self._folder.checkpoint_if_due(self)
         except BaseException as error:
             if self._folder is not None:
                 self._folder.failed(error)

@@ -1,7 +1,7 @@
 """Checkpoints: a folder with safetensors and JSON that appears whole or not at all, and is not read when damaged.
 
     RUN/checkpoints/00000040/arrays.safetensors   every array: weights, Adam's moments, statistics, environments
-    RUN/checkpoints/00000040/state.json           everything else; {"array": name} points into the file above
+    RUN/checkpoints/00000040/state.json           everything else; {"__array__": name} points into that file
     RUN/checkpoints/00000040/SHA256SUMS           checksums of the two, as `sha256sum -c` reads them
 
 It is written under another name, brought to disk and renamed; the one before is removed only then. Loading runs no
@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 from mdcontest.errors import FileFormatError, RunError
 from mdcontest.files import sync_folder, to_json
 
-FORMAT = "mdcontest-checkpoint"
+FORMAT = "mdcontest/checkpoint"
 ARRAYS, STATE, SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
+MARK = "__array__"
+"""The key that stands for an array in the JSON."""
 KEPT = 2
 """Checkpoints that stay; the older is what one falls back to should the newer be damaged."""
 
@@ -118,10 +120,10 @@ def _sum_line(line: str, folder: Path) -> tuple[str, str]:
 
 
 def _take_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    """The value with each array moved to `arrays` and replaced by {"array": its name}."""
+    """The value with each array moved to `arrays` and replaced by {MARK: its name}."""
     if isinstance(value, np.ndarray):
         arrays[name] = np.array(value, order="C")
-        return {"array": name}
+        return {MARK: name}
     if isinstance(value, dict):
         return {key: _take_arrays(inner, f"{name}/{key}" if name else key, arrays) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -131,7 +133,7 @@ def _take_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
 
 def _put_arrays(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(value, dict):
-        if set(value) == {"array"}:
-            return arrays[value["array"]]
+        if set(value) == {MARK}:
+            return arrays[value[MARK]]
         return {key: _put_arrays(inner, arrays) for key, inner in value.items()}
     return [_put_arrays(inner, arrays) for inner in value] if isinstance(value, list) else value

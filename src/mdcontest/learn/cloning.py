@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from mdcontest.errors import InputError
 from mdcontest.learn.networks import Params, log_probability
 from mdcontest.learn.policy import Moments
 from mdcontest.learn.rollout import Rollout
@@ -32,10 +31,6 @@ def add_rollout(buffer: Rows, rollout: Rollout) -> None:
 
 def clone(buffer: Rows, actor: Params, moments: Moments, settings: Settings, rng: np.random.Generator) -> Params:
     """The cloned actor; only its own parameters change."""
-    if buffer.count < settings.cloning_minibatches:
-        raise InputError(
-            f"{buffer.count} outcomes are too few for {settings.cloning_minibatches} minibatches of cloning"
-        )
     adam = optax.chain(
         optax.clip_by_global_norm(settings.cloning_max_grad_norm),
         optax.adam(settings.cloning_learning_rate, eps=settings.adam_epsilon),

@@ -120,6 +120,8 @@ def record_video(
     except ImportError:
         raise InputError("video needs imageio and imageio-ffmpeg: pip install 'mdcontest[learn]'") from None
     target = Path(path)
+    if episodes < 1:
+        raise InputError(f"episodes must be at least 1, got {episodes}")
     if target.suffix.lower() != ".mp4":
         raise InputError(f"{target}: the video must be named *.mp4")
     env = agent.task.make_env(agent.settings.horizon, render_mode="rgb_array")

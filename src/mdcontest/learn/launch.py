@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -34,6 +35,8 @@ class Result:
     progress: Progress | None
     """After its last iteration; None where it never got that far or was done already."""
     error: str | None = None
+    notes: tuple[str, ...] = ()
+    """Warnings its process gave."""
 
 
 def run_all(specs: list[RunSpec], jobs: int, show: bool = True) -> list[Result]:
@@ -93,6 +96,7 @@ def _follow(process: subprocess.Popen[str], spec: RunSpec, report: Report) -> Re
     drain.start()
     last: Progress | None = None
     error: str | None = None
+    notes: list[str] = []
     if process.stdin is None or process.stdout is None:
         raise AssertionError("the worker was started with pipes")
     process.stdin.write(json.dumps(spec.record()))
@@ -103,12 +107,13 @@ def _follow(process: subprocess.Popen[str], spec: RunSpec, report: Report) -> Re
             last = Progress(**message["progress"])
             report(spec.folder, last)
         error = message.get("error", error)
+        notes += [message["note"]] if "note" in message else []
     code = process.wait()
     drain.join(timeout=5)
     if code != 0 and error is None:
         ending = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         error = f"its process {ending}" + (f": {complaints[-1].strip()}" if complaints else "")
-    return Result(spec, last, error)
+    return Result(spec, last, error, tuple(notes))
 
 
 def _message(line: str) -> dict[str, Any]:
@@ -127,6 +132,7 @@ def worker() -> int:
     def tell(message: dict[str, Any]) -> None:
         print(json.dumps(message), flush=True)
 
+    warnings.showwarning = lambda message, *rest: tell({"note": str(message)})
     try:
         train(spec, callback=lambda agent, progress: tell({"progress": dataclasses.asdict(progress)}))
     except InputError as error:

@@ -165,6 +165,16 @@ class Learner:
         goes_on = rollout.ended if self.settings.truncation == "zero" else rollout.terminated
         return np.where(goes_on[..., None], following, rollout.next_x)
 
+    def require_enough_to_clone(self, iterations: int) -> None:
+        """Found before training rather than after it."""
+        if self.cloning_buffer is not None:
+            outcomes = self.cloning_buffer.count + iterations * self.settings.batch_size
+            if outcomes < self.settings.cloning_minibatches:
+                asked = self.settings.cloning_minibatches
+                raise InputError(
+                    f"setting cloning_minibatches = {asked} is more than the {outcomes} outcomes to clone from"
+                )
+
     def estimate_average_policy(self) -> None:
         """Step 4: clone the average policy, where that is what is to be returned."""
         if self.cloning_buffer is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +43,6 @@ def _task_of(entry: dict[str, Any], path: Path) -> Task:
             f"the run in {path} was trained on a task of its own ({entry['name']}); pass it: load_agent(folder, task=…)"
         )
     return tasks.make(entry["name"], **(entry["settings"] or {}))
-
-
-def warn_if_not_exact(agent: Agent) -> None:
-    """Say that a resumed run is not the uninterrupted one, where its environments cannot save their state."""
-    if not agent.resumed_exactly:
-        warnings.warn(
-            f"{agent.task.name} cannot save the state of a running episode, so training goes on with new episodes and "
-            "will differ from an uninterrupted run; give it save_state and load_state (see the docs on resuming)",
-            stacklevel=3,
-        )
 
 
 def same_parameters(one: Agent, other: Agent) -> bool:

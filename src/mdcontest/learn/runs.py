@@ -26,7 +26,7 @@ from mdcontest.learn.rollout import Episode
 if TYPE_CHECKING:
     from mdcontest.learn.agent import Agent
 
-FORMAT = "mdcontest-run"
+FORMAT = "mdcontest/run"
 DESCRIPTION = "run.json"
 MAX_BYTES = 1 << 24
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
@@ -63,10 +63,12 @@ class RunFolder:
     def log_lengths(self) -> dict[str, int] | None:
         return self.logs.record() if self.logs is not None else self._log_lengths
 
-    def after_iteration(self, agent: Agent, report: Progress, episodes: list[Episode]) -> None:
-        """Log it, and write a checkpoint when one is due or the call is done."""
+    def log(self, report: Progress, episodes: list[Episode]) -> None:
         if self.logs is not None:
             self.logs.write(report, episodes)
+
+    def checkpoint_if_due(self, agent: Agent) -> None:
+        """Every so many iterations, and when the call is done."""
         done, wanted = agent.call
         if done == wanted or done % self.checkpoint_every == 0:
             self.checkpoint(agent)
@@ -119,7 +121,8 @@ def save_copy(agent: Agent, path: Path) -> None:
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.copy_to(path / cloning.FILE)
         status = FINISHED if agent.call[0] == agent.call[1] else RUNNING
-        write_checkpoint(path, agent.learner.iteration, agent_record(agent) | {"logs": None})
+        lengths = agent.log_lengths(path)
+        write_checkpoint(path, agent.learner.iteration, agent_record(agent) | {"logs": lengths})
         write_record(path / DESCRIPTION, FORMAT, ours | {"status": status, "steps": agent.num_timesteps})
     finally:
         if lock is not None:

@@ -13,7 +13,7 @@ from mdcontest import tasks
 from mdcontest.errors import InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
-from mdcontest.learn.loading import load_agent, warn_if_not_exact
+from mdcontest.learn.loading import load_agent
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
 
 
@@ -54,10 +54,7 @@ def train(spec: RunSpec, progress: bool = False, callback: Any = None) -> Agent:
     """Run it, or finish it where it was interrupted, or only load it where it is done."""
     folder = Path(spec.folder)
     if (folder / DESCRIPTION).exists():
-        agent = load_agent(folder)
-        if agent.call[0] < agent.call[1]:
-            warn_if_not_exact(agent)
-        return agent.resume(progress, callback, tensorboard=spec.tensorboard)
+        return load_agent(folder).resume(progress, callback, tensorboard=spec.tensorboard)
     agent = spec.agent()
     return agent.learn(
         spec.steps,

@@ -85,8 +85,8 @@ class Task:
             raise InputError(f"env must be a Gymnasium id or a function that makes one, got {type(self.env).__name__}")
         if not isinstance(self.margin, Margin):
             object.__setattr__(self, "margin", Pairwise(self.margin))
-        if self.horizon is not None and self.horizon < 1:
-            raise InputError(f"horizon must be at least 1 step, got {self.horizon}")
+        if self.horizon is not None and not (isinstance(self.horizon, int) and self.horizon >= 1):
+            raise InputError(f"horizon must be a whole number of steps, at least 1, got {self.horizon}")
         if isinstance(self.info_keys, str):
             object.__setattr__(self, "info_keys", (self.info_keys,))  # one key, not its letters
         if not self.name:
@@ -163,8 +163,8 @@ def _make_registered(env_id: str, limit: int | None, render_mode: str | None, se
         arguments["max_episode_steps"] = limit
     if render_mode is not None:
         arguments["render_mode"] = render_mode
-        if not (os.environ.get("DISPLAY") or "mujoco" in sys.modules or sys.platform != "linux"):
-            os.environ.setdefault("MUJOCO_GL", "egl")  # read when mujoco is first imported
+        if not os.environ.get("DISPLAY") and sys.platform == "linux":
+            os.environ.setdefault("MUJOCO_GL", "egl")  # pictures without a display
     try:
         # The checker tests every step for faults that the rollout reports better, at 10 µs a step.
         return gymnasium.make(env_id, disable_env_checker=True, **arguments)
