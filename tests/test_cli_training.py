@@ -198,7 +198,7 @@ BAD = {
     "gamma": (["train", "RPSContinuous", "--gamma", 2], "gamma = 2.0 must lie between 0 and 1"),
     "opponents": (["train", "RPSContinuous", "--opponents", "all"], "opponents = 'all' must be one of batch, queue"),
     "opponents none": (["train", "RPSContinuous", "--opponents", "none"], "opponents = None must be one of"),
-    "hidden": (["train", "RPSContinuous", "--hidden", "8,0"], "must be positive layer sizes"),
+    "hidden": (["train", "RPSContinuous", "--hidden", "8,0"], "positive layer sizes"),
     "horizon": (["train", "RPSContinuous", "--horizon", 0], "horizon = 0 is too small"),
     "no equals sign": ([*RPS, "--task-setting", "end"], "--task-setting end: write KEY=VALUE"),
     "no key": ([*RPS, "--task-setting", "=1"], "write KEY=VALUE"),
@@ -207,9 +207,12 @@ BAD = {
     "list for a number": ([*RPS, "--task-setting", "end=[1]"], "RPSContinuous"),
     "no probability": ([*RPS, "--task-setting", "end=1.5"], "end is a probability below 1"),
     "NaN probability": ([*RPS, "--task-setting", "end=NaN"], "end is a probability below 1"),
-    "half a step": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=1.5"], "Hopper-v5"),
-    "negative horizon": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=-1"], "horizon must be at least 1"),
-    "text for a horizon": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=long"], "Hopper-v5"),
+    "half a step": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=1.5"], "horizon must be a whole number"),
+    "negative horizon": (
+        ["train", "Hopper-v5", *TINY, "--task-setting", "horizon=-1"],
+        "horizon must be a whole number",
+    ),
+    "text for a horizon": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=long"], "horizon must be"),
     "theta": (["train", "Reacher-NT", *TINY, "--task-setting", "theta=NaN"], "theta"),
     "unwritable": ([*RPS, "--steps", 64, "--out", "/proc/nope"], "cannot make the folder /proc/nope"),
     "out is a file": ([*RPS, "--steps", 64, "--out", "a-file"], "cannot make the folder a-file"),
@@ -250,7 +253,7 @@ def test_bad_input_is_two_with_one_clear_line(case, run, trained, tmp_path, monk
     (tmp_path / "folder.mp4").mkdir()
     if "foreign" in case:
         (tmp_path / "foreign").mkdir()
-        (tmp_path / "foreign" / "run.json").write_text('{"format": "mdcontest-run", "version": 1, "task": 3}')
+        (tmp_path / "foreign" / "run.json").write_text('{"format": "mdcontest/run", "version": 1, "task": 3}')
     arguments, message = BAD[case]
     places = {"{run}": trained, "{out}": trained.parent}
     code, out, err = run(*(places.get(argument, argument) for argument in arguments))

@@ -163,6 +163,7 @@ def start_or_resume(folder):
     return agent.learn(4 * 64, progress=False, folder=folder, checkpoint_every=2)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the dead close nothing
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_killed_at_every_file_operation(before, tmp_path, monkeypatch):
     whole = start_or_resume(tmp_path / "whole")
