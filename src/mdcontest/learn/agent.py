@@ -20,8 +20,8 @@ from mdcontest.learn.iterates import Mixture
 from mdcontest.learn.learner import Algorithm, Iteration, Learner
 from mdcontest.learn.logs import Progress
 from mdcontest.learn.policy import Policy
+from mdcontest.learn.returned import ReturnedPolicy
 from mdcontest.learn.runs import RunFolder, save_copy
-from mdcontest.occupancy import decision_rule, occupancy
 from mdcontest.settings import Settings, make_settings, paper_settings
 from mdcontest.tasks import Task
 
@@ -62,8 +62,8 @@ class Agent:
         self._folder: RunFolder | None = None
         self._whole = True
         """False after an iteration that was broken off halfway."""
-        self._mixture: Mixture | None = None
-        self._rng = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(7)[6])
+        self.returned = ReturnedPolicy(self.learner, self.seed)
+        """The policy that predict uses."""
 
     def _settle(self, settings: Settings) -> Settings:
         """Replace what depends on task and algorithm by what it comes to."""
@@ -209,64 +209,28 @@ class Agent:
         The state says which iterate of a mixture each episode plays; pass it back, with `episode_start` true where a
         new episode begins. Without it every call is taken as the start of an episode. Other policies have no state.
         """
-        reader, actions = self.task.spaces
-        vectors, single = reader.batch(obs)
-        if self.settings.returned == "mixture" and len(self.learner.iterates):
-            state = self._draw(state, episode_start, len(vectors))
-            groups = [(self.mixture.policy(int(k)), np.flatnonzero(state == k)) for k in np.unique(state)]
-        else:
-            groups, state = [(self.policy, np.arange(len(vectors)))], None
-        chosen = np.zeros(len(vectors), np.int64) if actions.discrete else np.zeros((len(vectors), actions.size))
-        for policy, rows in groups:
-            x = policy.moments.normalise(vectors[rows])
-            chosen[rows] = policy.act(x, None if deterministic else policy.noise(self._rng, len(rows)))
-        found = actions.raw(chosen)
-        if not actions.discrete:
-            found = found.astype(actions.space.dtype)
-        return (found[0] if single else found), state
-
-    def _draw(self, state: Any, episode_start: Any, size: int) -> NDArray[np.int64]:
-        """The iterates to play: kept within an episode, drawn anew at the start of one."""
-        if state is None:
-            return self.mixture.draw(self._rng, size)
-        kept = np.array(state, np.int64).reshape(-1)
-        if len(kept) != size or (len(kept) and not 0 <= kept.min() <= kept.max() < len(self.learner.iterates)):
-            raise InputError(f"state must be what predict returned for {size} observations, got {state!r}")
-        starts = (
-            np.zeros(size, bool) if episode_start is None else np.broadcast_to(np.asarray(episode_start, bool), size)
-        )
-        return np.where(starts, self.mixture.draw(self._rng, size), kept)
-
-    def seed_predictions(self, seed: int) -> None:
-        """Make the draws of `predict` start anew from a seed."""
-        self._rng = np.random.default_rng(seed)
-
-    @property
-    def policy(self) -> Policy:
-        """The last policy, or the cloned one where that is returned and ready."""
-        if self.settings.returned == "cloned" and self.learner.cloned is not None:
-            return Policy(self.learner.cloned, self.learner.policy.moments)
-        return self.learner.policy
-
-    @property
-    def mixture(self) -> Mixture:
-        """The mixture of the stored iterates."""
-        if self._mixture is None or self._mixture.iterates is not self.learner.iterates:
-            self._mixture = Mixture(self.learner.iterates)
-        return self._mixture
+        return self.returned.predict(obs, state, episode_start, deterministic)
 
     def decision_rule(self) -> Array:
         """d(a|s) of the returned policy over the states of the task's finite model, shape [S, A].
 
         Of a mixture that is the rule whose occupancy is the exact average of the iterates' occupancies.
         """
-        model = self.task.finite_model()
-        if self.settings.returned != "mixture" or not len(self.learner.iterates):
-            return self.policy.probabilities(model.observations)
-        rules = (
-            self.mixture.iterates.policy(k).probabilities(model.observations) for k in range(len(self.mixture.iterates))
-        )
-        return decision_rule(sum(occupancy(model.contest, rule) for rule in rules) / len(self.mixture.iterates))
+        return self.returned.decision_rule()
+
+    def seed_predictions(self, seed: int) -> None:
+        """Make the draws of `predict` start anew from a seed."""
+        self.returned.seed(seed)
+
+    @property
+    def policy(self) -> Policy:
+        """The last policy, or the cloned one where that is returned and ready."""
+        return self.returned.policy
+
+    @property
+    def mixture(self) -> Mixture:
+        """The mixture of the stored iterates."""
+        return self.returned.mixture
 
     # --- files --------------------------------------------------------------------------------------------
 

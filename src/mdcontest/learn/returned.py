@@ -1,0 +1,86 @@
+"""The policy an agent returns: its last iterate, the mixture of all, or the clone of their average."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.arrays import Array
+from mdcontest.errors import InputError
+from mdcontest.learn.iterates import Mixture
+from mdcontest.learn.learner import Learner
+from mdcontest.learn.policy import Policy
+from mdcontest.occupancy import decision_rule, occupancy
+
+
+class ReturnedPolicy:
+    """Acts for an agent. Its draws have a stream of their own, so predicting never changes what is learned."""
+
+    def __init__(self, learner: Learner, seed: int) -> None:
+        self.learner = learner
+        self._mixture: Mixture | None = None
+        self._rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(7)[6])
+
+    def seed(self, seed: int) -> None:
+        """Make the draws start anew from a seed."""
+        self._rng = np.random.default_rng(seed)
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether it is made of stored iterates; before there are any, it is the first policy."""
+        return self.learner.settings.returned == "mixture" and len(self.learner.iterates) > 0
+
+    @property
+    def policy(self) -> Policy:
+        """The last policy, or the cloned one where that is returned and ready."""
+        if self.learner.settings.returned == "cloned" and self.learner.cloned is not None:
+            return Policy(self.learner.cloned, self.learner.policy.moments)
+        return self.learner.policy
+
+    @property
+    def mixture(self) -> Mixture:
+        """The mixture of the stored iterates."""
+        if self._mixture is None or self._mixture.iterates is not self.learner.iterates:
+            self._mixture = Mixture(self.learner.iterates)
+        return self._mixture
+
+    def predict(
+        self, obs: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, NDArray[np.int64] | None]:
+        """See `Agent.predict`."""
+        reader, actions = self.learner.task.spaces
+        vectors, single = reader.batch(obs)
+        if self.is_mixture:
+            state = self._draw(state, episode_start, len(vectors))
+            groups = [(self.mixture.policy(int(k)), np.flatnonzero(state == k)) for k in np.unique(state)]
+        else:
+            groups, state = [(self.policy, np.arange(len(vectors)))], None
+        chosen = np.zeros(len(vectors), np.int64) if actions.discrete else np.zeros((len(vectors), actions.size))
+        for policy, rows in groups:
+            x = policy.moments.normalise(vectors[rows])
+            chosen[rows] = policy.act(x, None if deterministic else policy.noise(self._rng, len(rows)))
+        found = actions.raw(chosen)
+        if not actions.discrete:
+            found = found.astype(actions.space.dtype)
+        return (found[0] if single else found), state
+
+    def _draw(self, state: Any, episode_start: Any, size: int) -> NDArray[np.int64]:
+        """The iterates to play: kept within an episode, drawn anew at the start of one."""
+        if state is None:
+            return self.mixture.draw(self._rng, size)
+        kept = np.array(state, np.int64).reshape(-1)
+        if len(kept) != size or (len(kept) and not 0 <= kept.min() <= kept.max() < len(self.learner.iterates)):
+            raise InputError(f"state must be what predict returned for {size} observations, got {state!r}")
+        starts = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, bool), size)
+        return np.where(starts, self.mixture.draw(self._rng, size), kept)
+
+    def decision_rule(self) -> Array:
+        """See `Agent.decision_rule`."""
+        model = self.learner.task.finite_model()
+        if not self.is_mixture:
+            return self.policy.probabilities(model.observations)
+        stored = self.learner.iterates
+        rules = (stored.policy(k).probabilities(model.observations) for k in range(len(stored)))
+        return decision_rule(sum(occupancy(model.contest, rule) for rule in rules) / len(stored))
