@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any
 
 from mdcontest.errors import InputError
@@ -132,6 +132,10 @@ POSITIVE = {
     "queue_size", "horizon", "cloning_epochs", "cloning_learning_rate", "cloning_minibatches", "cloning_max_grad_norm",
 }  # fmt: skip
 """Settings that must be above zero; the other numbers may be zero."""
+NUMBER: Any = Real
+"""Python's and NumPy's."""
+LARGEST = 1e15
+"""Numbers from here on are mistakes; infinity and NaN are not below it."""
 SHARES = {"gamma", "gae_lambda", "average_rate", "average_pull"}
 """Settings between zero and one."""
 
@@ -141,19 +145,20 @@ def _typed(item: dataclasses.Field[Any], value: Any) -> Any:
     name, default, choices = item.name, item.default, item.metadata["choices"]
     if name == "hidden":
         sizes = tuple(value) if isinstance(value, list | tuple) else (None,)
-        whole = all(isinstance(size, int) and size > 0 for size in sizes)
+        whole = all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes)
         _require(whole, name, value, "must be a list of positive layer sizes")
         return sizes
     if value is None and name == "horizon":
         return None
     if choices:
-        _require(value in choices, name, repr(value), f"must be one of {', '.join(choices)}")
+        known = isinstance(value, str) and value in choices
+        _require(known, name, repr(value), f"must be one of {', '.join(choices)}")
         return value
     if isinstance(default, bool):
         _require(isinstance(value, bool), name, repr(value), "must be true or false")
         return value
     whole = isinstance(default, int) or name == "horizon"
-    numeric = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    numeric = isinstance(value, NUMBER) and not isinstance(value, bool) and abs(value) < LARGEST
     _require(numeric and not (whole and value != int(value)), name, repr(value), f"must be a {'whole ' * whole}number")
     _require(value >= 0 and (value > 0 or name not in POSITIVE), name, value, "is too small")
     _require(name not in SHARES or value <= 1, name, value, "must lie between 0 and 1")

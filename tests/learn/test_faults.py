@@ -357,7 +357,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_FSIZE")
 @pytest.mark.parametrize(
     ("limit", "culprit"),
-    [(2000, "checkpoints/00000000"), (4500, "checkpoints/00000005"), (9000, "progress.csv")][FULL - 1 :],
+    [(2000, "checkpoints/00000000"), (4500, "checkpoints/000000"), (9000, "progress.csv")][FULL - 1 :],
 )
 def test_a_real_limit_on_the_size_of_files(limit, culprit, tmp_path):
     """Too small for the first checkpoint, for the second one, and for progress.csv after some forty iterations."""

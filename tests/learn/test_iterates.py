@@ -322,9 +322,3 @@ def test_cloning_leaves_its_start_alone_and_repeats_itself():
         np.testing.assert_array_equal(start[name], before[name])
         np.testing.assert_array_equal(first[name], again[name])
     assert any(not np.array_equal(first[name], start[name]) for name in start)
-
-
-def test_too_few_outcomes_to_clone_are_refused():
-    obs, _, moments, _, action = known_data(False, 7)
-    with pytest.raises(mdc.InputError, match="7 outcomes are too few for 32 minibatches"):
-        clone(buffer_of(obs, action), actor_of(0), moments, Settings(), np.random.default_rng(0))

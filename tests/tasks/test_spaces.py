@@ -172,7 +172,6 @@ WRONG_CALLS = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="batch looks into observations before it has checked them")
 @pytest.mark.parametrize("case", WRONG_CALLS)
 def test_whatever_is_passed_to_predict_gives_an_input_error(case):
     space, observations = WRONG_CALLS[case]

@@ -103,8 +103,9 @@ class Agent:
         if not (isinstance(total_timesteps, int | float | np.number) and 1 <= total_timesteps < float("inf")):
             raise InputError(f"total_timesteps must be a number of at least 1, got {total_timesteps!r}")
         self._require_whole()
-        self.call = (0, max(1, int(total_timesteps) // self.settings.batch_size))
-        self.learner.require_enough_to_clone(self.call[1])
+        iterations = max(1, int(total_timesteps) // self.settings.batch_size)
+        self.learner.require_enough_to_clone(iterations)
+        self.call = (0, iterations)
         self._attach(folder, tensorboard, checkpoint_every)
         return self._run(progress, callback)
 

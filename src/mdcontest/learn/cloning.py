@@ -44,11 +44,12 @@ def clone(buffer: Rows, actor: Params, moments: Moments, settings: Settings, rng
         direction, state = adam.update(jax.grad(loss)(actor), state)
         return optax.apply_updates(actor, direction), state
 
-    size, inputs = buffer.count // settings.cloning_minibatches, len(moments.mean)
+    minibatches = min(settings.cloning_minibatches, buffer.count)  # fewer where a callback ended training early
+    size, inputs = buffer.count // minibatches, len(moments.mean)
     table, state = buffer.mapped(), adam.init(actor)
     for _ in range(settings.cloning_epochs):
-        order = rng.permutation(buffer.count)[: size * settings.cloning_minibatches]
-        for rows in order.reshape(settings.cloning_minibatches, size):
+        order = rng.permutation(buffer.count)[: size * minibatches]
+        for rows in order.reshape(minibatches, size):
             part = table[np.sort(rows)]  # sorted: the order within a minibatch does not matter, the disk's does
             action = part[:, inputs].astype(np.int32) if "log_std" not in actor else part[:, inputs:]
             actor, state = step(actor, state, moments.normalise(part[:, :inputs]), jnp.asarray(action))

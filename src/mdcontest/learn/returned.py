@@ -70,11 +70,14 @@ class ReturnedPolicy:
         """The iterates to play: kept within an episode, drawn anew at the start of one."""
         if state is None:
             return self.mixture.draw(self._rng, size)
-        kept = np.array(state, np.int64).reshape(-1)
-        if len(kept) != size or (len(kept) and not 0 <= kept.min() <= kept.max() < len(self.learner.iterates)):
+        kept = np.asarray(state).reshape(-1)
+        whole = kept.dtype.kind in "iu" and len(kept) == size
+        if not whole or (size and not 0 <= kept.min() <= kept.max() < len(self.learner.iterates)):
             raise InputError(f"state must be what predict returned for {size} observations, got {state!r}")
-        starts = np.broadcast_to(np.asarray(False if episode_start is None else episode_start, bool), size)
-        return np.where(starts, self.mixture.draw(self._rng, size), kept)
+        starts = np.asarray(False if episode_start is None else episode_start, bool)
+        if starts.size not in (1, size):
+            raise InputError(f"episode_start has {starts.size} entries for {size} observations")
+        return np.where(starts.reshape(-1), self.mixture.draw(self._rng, size), kept)
 
     def decision_rule(self) -> Array:
         """See `Agent.decision_rule`."""

@@ -214,8 +214,13 @@ class Collector:
                 self._begin(i, moments, self._reset(env, 0, (self.seeds[i] + iteration) % 2**32))
             return False
         for env, states in zip(self.envs, record["environments"], strict=True):
-            env.reset(seed=0)
-            load_environment(env, states)
+            try:
+                env.reset(seed=0)
+                load_environment(env, states)
+            except Exception as error:
+                raise RunError(
+                    f"{self.task.name}: the environment cannot go on from its saved state: {error}"
+                ) from error
         self.obs[:], self.x[:] = record["obs"], record["x"]
         self.length[:] = record["length"]
         self.total_reward[:] = record["total_reward"]

@@ -46,7 +46,7 @@ def reacher_nt(
     horizon: int | None = None,
 ) -> Task:
     """The task. `theta` ≤ π is how far ahead still counts, `direction` counter-clockwise or clockwise."""
-    if not 0 < theta <= np.pi:
+    if not (isinstance(theta, int | float) and 0 < theta <= np.pi):
         raise InputError(f"theta must lie in (0, π], got {theta}")
     if direction not in ("counter-clockwise", "clockwise"):
         raise InputError(f"direction must be counter-clockwise or clockwise, got {direction!r}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
@@ -44,10 +45,12 @@ def names() -> list[str]:
 
 def make(name: str, **settings: Any) -> Task:
     """The task of that name, with settings of its own such as `theta=` for Reacher-NT."""
+    maker = _find(name)
     try:
-        task = _find(name)(**settings)
+        inspect.signature(maker).bind(**settings)
     except TypeError as error:
         raise InputError(f"the task {name} does not take these settings: {error}") from None
+    task = maker(**settings)
     if not isinstance(task, Task):
         raise InputError(f"what is registered as {name} makes a {type(task).__name__}, not a Task")
     return dataclasses.replace(task, name=name, settings=dict(settings))

@@ -23,6 +23,8 @@ class ObservationReader:
     def __init__(self, space: spaces.Space[Any]) -> None:
         self.space = space
         parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+        if not parts:
+            raise InputError("the observation space is a Dict without parts")
         self._parts = {key: _Part(key, part) for key, part in parts.items()}
         ends = np.cumsum([part.size for part in self._parts.values()])
         self._slices = {
@@ -48,11 +50,21 @@ class ObservationReader:
 
     def batch(self, observations: Any) -> tuple[Array, bool]:
         """Flat vectors [B, size] of one observation or a batch of them, and whether it was one."""
+        try:
+            return self._batch(observations)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"this is neither an observation of {self.space} nor a batch of them: {error}") from None
+
+    def _batch(self, observations: Any) -> tuple[Array, bool]:
         key, part = next(iter(self._parts.items()))
         first = observations[key] if key and isinstance(observations, Mapping) else observations
         if np.ndim(first) == len(part.space.shape or ()):
             return self.flatten(observations)[None].astype(float), True
         count = len(first)
+        if key and any(len(values) != count for values in observations.values()):
+            raise InputError(f"the parts {sorted(self._parts)} of a batch of observations have different lengths")
         rows = ({k: values[i] for k, values in observations.items()} if key else observations[i] for i in range(count))
         return np.array([self.flatten(row) for row in rows], float).reshape(count, self.size), False
 
@@ -86,7 +98,7 @@ class _Part:
         if self.start is not None:
             hot = np.zeros(self.size)
             index = int(value) - self.start
-            if not 0 <= index < self.size:
+            if index + self.start != value or not 0 <= index < self.size:
                 raise InputError(
                     f"{self.where} is {value}, it must lie between {self.start} and {self.start + self.size - 1}"
                 )

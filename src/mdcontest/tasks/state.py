@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from gymnasium import wrappers
 
+from mdcontest.errors import InputError
+
 State = dict[str, Any]
 
 STATELESS = (
@@ -37,7 +39,12 @@ def save_environment(env: Any) -> list[State] | None:
 
 def load_environment(env: Any, states: list[State]) -> None:
     """Put an environment that was made the same way, and reset once, into the saved state."""
-    for layer, state in zip(_layers(env), states, strict=True):
+    layers = list(_layers(env))
+    if len(layers) != len(states):
+        raise InputError(
+            f"the state is that of {len(states)} layers of environment and wrappers, here are {len(layers)}"
+        )
+    for layer, state in zip(layers, states, strict=True):
         _load_layer(layer, state)
 
 
@@ -49,8 +56,8 @@ def _layers(env: Any) -> Iterator[Any]:
 
 
 def _save_layer(layer: Any) -> State | None:
-    if hasattr(layer, "save_state") and "save_state" in _methods(layer):
-        return layer.save_state() | _generator_of(layer)
+    if "save_state" in _methods(layer):
+        return {"own": layer.save_state()} | _generator_of(layer)
     if isinstance(layer, wrappers.TimeLimit):
         return {"elapsed": layer._elapsed_steps}
     if isinstance(layer, wrappers.OrderEnforcing):
@@ -64,7 +71,7 @@ def _load_layer(layer: Any, state: State) -> None:
     if "generator" in state:
         layer.np_random.bit_generator.state = state["generator"]
     if "save_state" in _methods(layer):
-        layer.load_state({key: value for key, value in state.items() if key != "generator"})
+        layer.load_state(state["own"])
     elif isinstance(layer, wrappers.TimeLimit):
         layer._elapsed_steps = state["elapsed"]
     elif isinstance(layer, wrappers.OrderEnforcing):

@@ -87,6 +87,9 @@ class Task:
             object.__setattr__(self, "margin", Pairwise(self.margin))
         if self.horizon is not None and not (isinstance(self.horizon, int) and self.horizon >= 1):
             raise InputError(f"horizon must be a whole number of steps, at least 1, got {self.horizon}")
+        number = isinstance(self.ended, int | float) and np.isfinite(self.ended)
+        if not (self.ended is None or callable(self.ended) or number):
+            raise InputError(f"ended must be a finite number or a function of outcomes, got {self.ended!r}")
         if isinstance(self.info_keys, str):
             object.__setattr__(self, "info_keys", (self.info_keys,))  # one key, not its letters
         if not self.name:

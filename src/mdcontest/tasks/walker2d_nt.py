@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array, Ints, read_numbers
 from mdcontest.errors import InputError
 from mdcontest.margins import Classes
 from mdcontest.outcomes import Outcomes
@@ -45,7 +44,7 @@ def walker2d_nt(
     """The task. `direction` is high-fast-stable or its reverse, `weights` multiply the scores first."""
     if direction not in ("high-fast-stable", "stable-fast-high"):
         raise InputError(f"direction must be high-fast-stable or stable-fast-high, got {direction!r}")
-    given: Any = np.asarray(weights, float)
+    given = read_numbers(weights, "weights")
     if given.shape != (3,) or not (np.isfinite(given).all() and (given > 0).all()):
         raise InputError(f"weights must be three positive numbers, got {weights}")
     matrix = BEATS if direction == "high-fast-stable" else -BEATS
