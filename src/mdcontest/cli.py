@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has left (`mdcontest … | head`), or the disk it goes to is full.
         if not isinstance(error, BrokenPipeError):
             print(f"mdcontest: error: cannot write the output: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps Python from complaining on exit
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a stdout that is no file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps Python from complaining on exit
         return NOT_SOLVED if isinstance(error, BrokenPipeError) else BAD_INPUT
 
 

@@ -235,7 +235,7 @@ def test_an_ended_function_that_goes_wrong_names_the_step(fault, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("learning_rate", "iterations"), [(1e6, 20), (1e18, 5), (1e30, 5), (1e38, 1), (1e38, 5)][: 5 if FULL else 2]
+    ("learning_rate", "iterations"), [(1e6, 20), (1e12, 5), (9e14, 1), (9e14, 5)][: 4 if FULL else 2]
 )
 def test_training_that_diverges_stops(learning_rate, iterations, tmp_path):
     """It is never 'finished' with parameters that are no numbers, and the error blames training, not the task."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mdcontest.learn.spec import RunSpec
 
 ALGORITHM_NAMES = ("hpi-clip", "hpi", "sppo", "ppo")
+DEFAULT_STEPS = 1_000_000
 DONE, FAILED = 0, 1
 
 
@@ -27,9 +28,9 @@ def add_commands(command: Any) -> None:
     """Add the parsers; `command(name, run, help, reads)` makes one."""
     train = command("train", run_train, "Train a policy from a margin, one process a seed.", reads=False)
     train.add_argument("task", metavar="TASK", nargs="?", help="a task by name; mdcontest tasks lists them")
-    train.add_argument("--algo", choices=ALGORITHM_NAMES, default="hpi-clip", type=_algorithm, help="default hpi-clip")
-    train.add_argument("--steps", type=steps, default=1_000_000, metavar="N", help="environment steps (default 1e6)")
-    train.add_argument("--seeds", "--seed", type=seeds, default=[0], metavar="S", help="0-9 or 0,2,5 (default 0)")
+    train.add_argument("--algo", choices=ALGORITHM_NAMES, type=_algorithm, help="default hpi-clip")
+    train.add_argument("--steps", type=steps, metavar="N", help="environment steps (default 1e6)")
+    train.add_argument("--seeds", "--seed", type=seeds, metavar="S", help="0-9 or 0,2,5 (default 0)")
     train.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default 1)")
     train.add_argument("--out", default="runs", metavar="FOLDER", help="one folder a run goes in here (default runs)")
     train.add_argument("--resume", metavar="FOLDER", help="finish the run, or all unfinished runs, in this folder")
@@ -78,31 +79,41 @@ def run_train(options: argparse.Namespace) -> int:
     _prepare()
     from mdcontest.learn import launch
 
-    specs = _to_resume(options) if options.resume else _to_start(options)
-    if not specs:
-        return DONE
+    if options.jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {options.jobs}")
+    specs, unreadable = _to_resume(options) if options.resume else (_to_start(options), 0)
     if len(specs) == 1:
         results = [_train_here(specs[0], show=not options.quiet)]
     else:
-        results = launch.run_all(specs, options.jobs, show=not options.quiet)
-    _print_results(results)
-    return FAILED if any(result.error for result in results) else DONE
+        try:
+            results = launch.run_all(specs, options.jobs, show=not options.quiet)
+        except KeyboardInterrupt:
+            _say_how_to_go_on(options.resume or options.out)
+            raise
+    if results:
+        _print_results(results)
+    return FAILED if unreadable or any(result.error for result in results) else DONE
+
+
+def _say_how_to_go_on(folder: str) -> None:
+    print(f"mdcontest: interrupted; mdcontest train --resume {folder} goes on", file=sys.stderr)
 
 
 def _to_start(options: argparse.Namespace) -> list[RunSpec]:
+    from mdcontest.learn.runs import DESCRIPTION
     from mdcontest.learn.spec import RunSpec, is_finished, run_name
 
     if options.task is None:
         raise InputError("which task? mdcontest tasks lists them; --resume FOLDER finishes a run")
     if options.checkpoint_every < 1:
         raise InputError(f"--checkpoint-every must be at least 1, got {options.checkpoint_every}")
-    specs = []
-    for seed in options.seeds:
+    number, specs = options.steps or DEFAULT_STEPS, []
+    for seed in options.seeds or [0]:
         spec = RunSpec(
             options.task,
-            options.algo,
+            options.algo or "hpi-clip",
             seed,
-            options.steps,
+            number,
             "",
             options.preset,
             given_settings(options),
@@ -111,43 +122,64 @@ def _to_start(options: argparse.Namespace) -> list[RunSpec]:
             options.tensorboard,
         )
         agent = spec.agent()  # wrong settings are found here, before anything starts
-        folder = Path(options.out) / run_name(agent, options.steps)
-        agent.learner.collector.close()
+        folder = _usable(options.out) / run_name(agent, number)
+        agent.close()
         if is_finished(folder):
             print(f"already finished: {folder}")
-        elif (folder / "run.json").exists():
+        elif (folder / DESCRIPTION).exists():
             raise InputError(f"{folder} was interrupted; finish it with mdcontest train --resume {folder}")
         else:
             specs.append(RunSpec(**(spec.record() | {"folder": str(folder)})))
     return specs
 
 
-def _to_resume(options: argparse.Namespace) -> list[RunSpec]:
+def _usable(folder: str) -> Path:
+    """The folder, if it is one or could be made."""
+    try:
+        Path(folder).exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot use the folder {folder!r}: {getattr(error, 'strerror', None) or error}") from None
+    return Path(folder)
+
+
+def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
+    """What is left to finish, and how many runs could not be read."""
     from mdcontest.learn.spec import find_runs, is_finished, spec_of_run
 
-    if options.task is not None or given_settings(options):
-        raise InputError("--resume takes task and settings from the run itself; leave them out")
+    given = {name: getattr(options, name) for name in ("task", "algo", "steps", "seeds", "preset", "task_setting")}
+    asked = [name for name, value in given.items() if value] + list(given_settings(options))
+    if asked:
+        raise InputError(f"--resume takes everything from the run itself; leave out {asked[0].replace('_', '-')}")
+    specs, unreadable = [], 0
     runs = find_runs(Path(options.resume))
     for run in runs:
-        if is_finished(run):
-            print(f"already finished: {run}")
-    return [spec_of_run(run, options.tensorboard) for run in runs if not is_finished(run)]
+        try:
+            if is_finished(run):
+                print(f"already finished: {run}")
+            else:
+                specs.append(spec_of_run(run))
+        except InputError as error:
+            if len(runs) == 1:
+                raise
+            print(f"mdcontest: error: {error}", file=sys.stderr)
+            unreadable += 1
+    return specs, unreadable
 
 
 def _train_here(spec: RunSpec, show: bool) -> Result:
     """One run in this process; what stops it is one line, and says how to go on."""
     from mdcontest.learn.launch import Result
-    from mdcontest.learn.spec import train
+    from mdcontest.learn.spec import is_started, train
 
     last: list[Any] = []
     try:
         train(spec, progress=show, callback=lambda agent, progress: last.append(progress))
     except InputError as error:
-        if not (Path(spec.folder) / "run.json").exists():
+        if not is_started(Path(spec.folder)):
             raise
         return Result(spec, last[-1] if last else None, str(error))
     except KeyboardInterrupt:
-        print(f"mdcontest: interrupted; mdcontest train --resume {spec.folder} goes on", file=sys.stderr)
+        _say_how_to_go_on(spec.folder)
         raise
     return Result(spec, last[-1] if last else None)
 

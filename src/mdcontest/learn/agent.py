@@ -18,10 +18,10 @@ from mdcontest.learn import cloning, iterates
 from mdcontest.learn.bar import training_bars
 from mdcontest.learn.iterates import Mixture
 from mdcontest.learn.learner import Algorithm, Iteration, Learner
-from mdcontest.learn.logs import Progress
+from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.policy import Policy
 from mdcontest.learn.returned import ReturnedPolicy
-from mdcontest.learn.runs import RunFolder, save_copy
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, RunFolder, describe, save_copy
 from mdcontest.settings import Settings, make_settings, paper_settings
 from mdcontest.tasks import Task
 
@@ -60,6 +60,9 @@ class Agent:
         self.resumed_exactly = True
         """False after a load whose environments could not continue their episodes."""
         self._folder: RunFolder | None = None
+        self.known_checkpoints: dict[Path, str] = {}
+        """The newest checkpoint this agent wrote or read, by folder: only its own run does it write to."""
+        self.is_learning = False
         self._whole = True
         """False after an iteration that was broken off halfway."""
         self.returned = ReturnedPolicy(self.learner, self.seed)
@@ -102,22 +105,28 @@ class Agent:
         """
         if not (isinstance(total_timesteps, int | float | np.number) and 1 <= total_timesteps < float("inf")):
             raise InputError(f"total_timesteps must be a number of at least 1, got {total_timesteps!r}")
+        if callback is not None and not callable(callback):
+            raise InputError(f"callback must be a function of the agent and its progress, got {callback!r}")
         self._require_whole()
         iterations = max(1, int(total_timesteps) // self.settings.batch_size)
         self.learner.require_enough_to_clone(iterations)
-        self.call = (0, iterations)
         self._attach(folder, tensorboard, checkpoint_every)
+        self.call = (0, iterations)
         return self._run(progress, callback)
 
-    def resume(self, progress: bool = True, callback: Callback | None = None, *, tensorboard: bool = False) -> Agent:
+    def resume(
+        self, progress: bool = True, callback: Callback | None = None, *, tensorboard: bool | None = None
+    ) -> Agent:
         """Finish the call of learn that this agent was interrupted in; does nothing if it was not."""
         if self._folder is None:
             raise InputError("this agent was not loaded from a run's folder: there is no call of learn to finish")
         self._require_whole()
-        if self.call[0] < self.call[1]:
-            if not self.resumed_exactly:
-                warnings.warn(NOT_EXACT.format(self.task.name), stacklevel=2)
-            self._attach(self._folder.path, tensorboard, self._folder.checkpoint_every)
+        unfinished = self.call[0] < self.call[1]
+        if unfinished and not self.resumed_exactly:
+            warnings.warn(NOT_EXACT.format(self.task.name), stacklevel=2)
+        if unfinished or self._folder.description.get("status") != FINISHED:
+            logs = self._folder.tensorboard if tensorboard is None else tensorboard
+            self._attach(self._folder.path, logs, self._folder.checkpoint_every)
             self._run(progress, callback)
         return self
 
@@ -127,57 +136,69 @@ class Agent:
             raise InputError(f"this agent was stopped in the middle of an iteration; go on with {where}")
 
     def log_lengths(self, path: Path) -> dict[str, int] | None:
-        """How long the logs are, for a checkpoint in that folder; None if they are elsewhere."""
-        same = self._folder is not None and path.exists() and path.samefile(self._folder.path)
-        return self._folder.log_lengths if same and self._folder is not None else None
+        """How long the logs in that folder are, for a checkpoint there; None where there are none."""
+        if self._folder is not None and path.samefile(self._folder.path):
+            return self._folder.log_lengths
+        return Logs.lengths_in(path)
 
     def _attach(self, folder: str | Path | None, tensorboard: bool, checkpoint_every: int) -> None:
-        """Where rows, logs and checkpoints go from here on."""
-        if checkpoint_every < 1:
+        """Where rows, logs and checkpoints go from here on. A folder that is refused changes nothing."""
+        if not (isinstance(checkpoint_every, int) and checkpoint_every >= 1):
             raise InputError(f"checkpoint_every must be at least 1 iteration, got {checkpoint_every}")
-        before = self._folder
-        self._folder = None
+        attached = None
         if folder is not None:
             path = Path(folder)
-            same = before is not None and before.path.resolve() == path.resolve()
-            self._folder = RunFolder.open(path, self, before if same else None, tensorboard, checkpoint_every)
-        path_or_none = None if self._folder is None else self._folder.path
-        self.learner.iterates.rows.continue_at(path_or_none and path_or_none / iterates.FILE)
-        if self.learner.cloning_buffer is not None:
-            self.learner.cloning_buffer.continue_at(path_or_none and path_or_none / cloning.FILE)
+            lengths = self.log_lengths(path) if (path / DESCRIPTION).exists() else None
+            attached = RunFolder(path, describe(self, checkpoint_every, tensorboard), lengths)
+            attached.open(self)
+        place = None if attached is None else attached.path
+        try:
+            self.learner.iterates.rows.continue_at(place and place / iterates.FILE)
+            if self.learner.cloning_buffer is not None:
+                self.learner.cloning_buffer.continue_at(place and place / cloning.FILE)
+        except BaseException:
+            if attached is not None:
+                attached.close()
+            raise
+        self._folder = attached
 
     def _run(self, show: bool, callback: Callback | None) -> Agent:
-        done, wanted = self.call
-        began, steps_before = time.perf_counter(), self.num_timesteps
-        if self._folder is not None and done == 0:
-            self._folder.checkpoint(self)
+        self.is_learning = True
         try:
-            label = f"{self.task.name} {self.algorithm.name} seed {self.seed}"
-            with training_bars({"": label}, show) as bar:
-                while self.call[0] < wanted:
-                    share = self.call[0] / wanted if self.settings.anneal else 0.0
-                    self._whole = False
-                    seen = self.learner.iterate(self.settings.learning_rate * (1 - share))
-                    self.call, self._whole = (self.call[0] + 1, wanted), True
-                    report = self._report(seen, time.perf_counter() - began, self.num_timesteps - steps_before)
-                    bar("", report)
-                    if self._folder is not None:
-                        self._folder.log(report, seen.episodes)
-                    stop = callback is not None and callback(self, report) is False
-                    if stop:
-                        self.call = (self.call[0], self.call[0])
-                        wanted = self.call[0]
-                    if self.call[0] == wanted:
-                        self.learner.estimate_average_policy()
-                    if self._folder is not None:
-                        self._folder.checkpoint_if_due(self)
+            if self._folder is not None:
+                self._folder.begin(self)
+            self._iterate(show, callback)
+            if self._folder is not None:
+                self._folder.finished(self)
         except BaseException as error:
             if self._folder is not None:
                 self._folder.failed(error)
             raise
-        if self._folder is not None:
-            self._folder.finished(self)
+        finally:
+            self.is_learning = False
         return self
+
+    def _iterate(self, show: bool, callback: Callback | None) -> None:
+        """Iterations of the running call until it is done or a callback ends it; the average policy at the end."""
+        began, steps_before = time.perf_counter(), self.num_timesteps
+        with training_bars({"": f"{self.task.name} {self.algorithm.name} seed {self.seed}"}, show) as bar:
+            while self.call[0] < self.call[1]:
+                done, wanted = self.call
+                self._whole = False
+                seen = self.learner.iterate(self.settings.learning_rate * (1 - self.settings.anneal * done / wanted))
+                if done + 1 == wanted:
+                    self.learner.estimate_average_policy()
+                self.call, self._whole = (done + 1, wanted), True
+                report = self._report(seen, time.perf_counter() - began, self.num_timesteps - steps_before)
+                bar("", report)
+                if self._folder is not None:
+                    self._folder.log(report, seen.episodes)
+                answer = None if callback is None else callback(self, report)
+                if isinstance(answer, bool | np.bool_) and not answer and done + 1 < wanted:
+                    self.learner.estimate_average_policy()
+                    self.call = (done + 1, done + 1)
+                if self._folder is not None:
+                    self._folder.checkpoint_if_due(self)
 
     def _report(self, seen: Iteration, seconds: float, steps: int) -> Progress:
         self.recent.extend((episode.total_reward, episode.length) for episode in seen.episodes)
@@ -237,7 +258,12 @@ class Agent:
 
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder, as training with `folder=` does; `load_agent` reads it."""
-        save_copy(self, Path(folder))
+        self._require_whole()
+        try:
+            path = Path(folder)
+        except TypeError:
+            raise InputError(f"folder must be a path, got {folder!r}") from None
+        save_copy(self, path)
 
     def close(self) -> None:
         """Close the environments and files; the agent cannot learn or predict from here on."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ FORMAT = "mdcontest/checkpoint"
 ARRAYS, STATE, SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
 MARK = "__array__"
 """The key that stands for an array in the JSON."""
+NAME = re.compile(r"\d{8}(\.\d+)?")
+"""What a checkpoint's folder is called; others are left alone."""
 KEPT = 2
 """Checkpoints that stay; the older is what one falls back to should the newer be damaged."""
 
@@ -37,6 +40,9 @@ def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
     """Write a record of numbers, texts, lists, dictionaries and arrays as checkpoint `number`."""
     arrays: dict[str, NDArray[Any]] = {}
     state = _take_arrays(record, "", arrays)
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise RunError(f"a checkpoint holds numbers and texts, but {name} is an array of {array.dtype}")
     files = {ARRAYS: safetensors.numpy.save(arrays), STATE: to_json(FORMAT, state).encode()}
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
     folder = run / "checkpoints"
@@ -76,10 +82,21 @@ def _free_name(folder: Path, number: int) -> Path:
 def list_checkpoints(run: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
     try:
-        found = [entry for entry in (run / "checkpoints").iterdir() if not entry.name.startswith(".")]
+        found = [entry for entry in (run / "checkpoints").iterdir() if NAME.fullmatch(entry.name)]
     except OSError:
         return []
-    return sorted(found, key=lambda entry: [int(part) if part.isdigit() else -1 for part in entry.name.split(".")])
+    return sorted(found, key=lambda entry: [int(part) for part in entry.name.split(".")])
+
+
+def identity(checkpoint: Path) -> str:
+    """Which checkpoint this is: two are the same only if their name and their content are."""
+    return f"{checkpoint.name} {hashlib.sha256(_read(checkpoint / SUMS)).hexdigest()}"
+
+
+def newest_identity(run: Path) -> str | None:
+    """That of the newest checkpoint, None where there is none."""
+    found = list_checkpoints(run)
+    return identity(found[-1]) if found else None
 
 
 def read_checkpoint(folder: Path) -> dict[str, Any]:
@@ -95,12 +112,17 @@ def read_checkpoint(folder: Path) -> dict[str, Any]:
     try:
         state = json.loads(contents[STATE])
         arrays = safetensors.numpy.load(contents[ARRAYS])
-    except (ValueError, safetensors.SafetensorError) as error:
+    except (ValueError, RecursionError, safetensors.SafetensorError) as error:
         raise FileFormatError(f"the checkpoint {folder} cannot be read: {error}") from None
+    if not isinstance(state, dict):
+        raise FileFormatError(f"{folder / STATE} holds a {type(state).__name__} instead of fields")
     if state.get("format") != FORMAT or state.get("version") != 1:
         found = f"{state.get('format')!r} version {state.get('version')!r}"
         raise FileFormatError(f"{folder / STATE} is {found}, this program reads {FORMAT!r} version 1")
-    return _put_arrays(state, arrays)
+    try:
+        return _put_arrays(state, arrays)
+    except (KeyError, TypeError) as error:
+        raise FileFormatError(f"the checkpoint {folder} names an array that is not there: {error}") from None
 
 
 def _read(path: Path) -> bytes:
@@ -122,6 +144,8 @@ def _sum_line(line: str, folder: Path) -> tuple[str, str]:
 def _take_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """The value with each array moved to `arrays` and replaced by {MARK: its name}."""
     if isinstance(value, np.ndarray):
+        while name in arrays:
+            name += "'"  # keys with a slash in them
         arrays[name] = np.array(value, order="C")
         return {MARK: name}
     if isinstance(value, dict):

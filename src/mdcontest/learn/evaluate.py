@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,40 +53,47 @@ class Evaluation:
 
 
 def play_episode(
-    agent: Agent, env: Any, seed: int | None, deterministic: bool = False, watch: Callable[[], Any] | None = None
+    agent: Agent,
+    env: Any,
+    seed: int | None,
+    deterministic: bool = False,
+    watch: Callable[[], Any] | None = None,
+    max_steps: int = 10_000,
 ) -> Played:
-    """One episode of the returned policy; `watch` is called before every step."""
-    reader, _ = agent.task.spaces
+    """One episode of the returned policy, cut off after `max_steps`; `watch` is called before every step."""
+    reader, actions = agent.task.spaces
     rows: list[tuple[Any, ...]] = []
-    obs, state, ended = env.reset(seed=seed)[0], None, False
-    while not ended:
+    obs, state, terminated, truncated = env.reset(seed=seed)[0], None, False, False
+    before = np.array(reader.flatten(obs), float)
+    while not (terminated or truncated) and len(rows) < max_steps:
         if watch is not None:
             watch()
         action, state = agent.predict(obs, state, deterministic=deterministic)
-        next_obs, reward, terminated, truncated, info = env.step(action)
-        kept = [np.asarray(info[key]) for key in agent.task.info_keys]
-        rows.append(
-            (
-                np.array(reader.flatten(obs), float),
-                action,
-                float(reward),
-                np.array(reader.flatten(next_obs), float),
-                kept,
-            )
-        )
-        obs, ended = next_obs, terminated or truncated
-    before, actions, rewards, after, kept_rows = zip(*rows, strict=True)
-    info_arrays = {key: np.array([kept[i] for kept in kept_rows]) for i, key in enumerate(agent.task.info_keys)}
+        obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
+        after = np.array(reader.flatten(obs), float)  # copies: an environment may hand out the same array every time
+        missing = [key for key in agent.task.info_keys if key not in info]
+        if missing:
+            raise InputError(f"{agent.task.name}: the info of step {len(rows) + 1} has no entry {missing[0]!r}")
+        rows.append((before, action, float(reward), after, [np.array(info[key]) for key in agent.task.info_keys]))
+        before = after
+    flat, taken, rewards, following, kept = zip(*rows, strict=True)
+    info_arrays = {key: np.array([entry[i] for entry in kept]) for i, key in enumerate(agent.task.info_keys)}
     outcomes = Outcomes(
-        reader.raw(np.array(before)), np.array(actions), np.array(rewards), reader.raw(np.array(after)), info_arrays
+        reader.raw(np.array(flat)), np.array(taken), np.array(rewards), reader.raw(np.array(following)), info_arrays
     )
     return Played(outcomes, float(np.sum(rewards)), len(rows), bool(terminated))
 
 
+def _require_counts(episodes: int, seed: int) -> None:
+    if not (isinstance(episodes, int) and episodes >= 1):
+        raise InputError(f"episodes must be a whole number of at least 1, got {episodes}")
+    if not (isinstance(seed, int) and seed >= 0):
+        raise InputError(f"seed must be a whole number, not negative, got {seed}")
+
+
 def play_episodes(agent: Agent, episodes: int, seed: int = 0, deterministic: bool = False) -> list[Played]:
     """Several episodes with seeds seed, seed + 1, …; the draws of the policy start from the same seed."""
-    if episodes < 1:
-        raise InputError(f"episodes must be at least 1, got {episodes}")
+    _require_counts(episodes, seed)
     agent.seed_predictions(seed)
     env = agent.task.make_env(agent.settings.horizon)
     try:
@@ -119,36 +128,48 @@ def record_video(
         import imageio.v2 as imageio
     except ImportError:
         raise InputError("video needs imageio and imageio-ffmpeg: pip install 'mdcontest[learn]'") from None
+    _require_counts(episodes, seed)
     target = Path(path)
-    if episodes < 1:
-        raise InputError(f"episodes must be at least 1, got {episodes}")
-    if target.suffix.lower() != ".mp4":
-        raise InputError(f"{target}: the video must be named *.mp4")
-    env = agent.task.make_env(agent.settings.horizon, render_mode="rgb_array")
-    frames, rate = 0, int(env.metadata.get("render_fps", 30))
-    agent.seed_predictions(seed)
-    temporary = target.with_name(f".{target.stem}.{os.getpid()}.mp4")
+    if target.suffix.lower() != ".mp4" or target.is_dir():
+        raise InputError(f"{target}: the video must be a file named *.mp4")
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise InputError(f"cannot write {target}: {target.parent} is no folder that can be written to")
-
-    def watch() -> None:
-        nonlocal frames
-        if frames < max_frames:
-            writer.append_data(_even(np.asarray(env.render())))
-            frames += 1
-
+    agent.seed_predictions(seed)
+    env = agent.task.make_env(agent.settings.horizon, render_mode="rgb_array")
+    frames, temporary = 0, target.with_name(f".{target.stem[:40]}.{os.getpid()}.mp4")
     try:
-        writer: Any
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # of the encoder, which never runs JAX
-            with imageio.get_writer(temporary, fps=rate, codec="libx264", macro_block_size=1) as writer:
-                for i in range(episodes):
-                    play_episode(agent, env, seed + i, deterministic, watch)
+        with _encoder(imageio, temporary, env) as writer:
+            for episode in range(episodes):
+                left = max_frames - frames
+                if left > 0:
+                    show = functools.partial(_append_frame, writer, env)
+                    frames += play_episode(agent, env, seed + episode, deterministic, show, max_steps=left).length
         os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     finally:
         env.close()
         temporary.unlink(missing_ok=True)
     return frames
+
+
+@contextlib.contextmanager
+def _encoder(imageio: Any, path: Path, env: Any) -> Iterator[Any]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # of the encoder, which never runs JAX
+        rate = int(env.metadata.get("render_fps") or 30)
+        with imageio.get_writer(path, fps=rate, codec="libx264", macro_block_size=1) as writer:
+            yield writer
+
+
+def _append_frame(writer: Any, env: Any) -> None:
+    try:
+        picture = np.asarray(env.render())
+    except Exception as error:
+        raise InputError(f"the environment cannot be drawn: {type(error).__name__}: {error}") from error
+    if picture.ndim != 3 or picture.dtype != np.uint8:
+        raise InputError(f"render gave {picture.dtype} of shape {picture.shape} instead of a picture")
+    writer.append_data(_even(picture))
 
 
 def _even(picture: Any) -> Any:

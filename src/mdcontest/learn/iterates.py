@@ -8,8 +8,6 @@ the mixture's occupancy is the average (1/K) Σ_k x^{π_k}.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +17,8 @@ from mdcontest.learn.policy import Moments, Policy, Unchanged
 from mdcontest.learn.rows import Rows
 
 FILE = "iterates.f32"
+UNKNOWN = 0.0
+"""Stands for the mean episode length of an iterate that saw no episode end."""
 
 
 class Iterates:
@@ -27,16 +27,18 @@ class Iterates:
     def __init__(self, actor: Params, moments: Moments, rows: Rows | None = None) -> None:
         self._shapes = {name: np.shape(value) for name, value in sorted(actor.items())}
         self._size, self._moments_kind = len(moments.mean), type(moments)
-        width = sum(int(np.prod(shape)) for shape in self._shapes.values()) + 2 * self._size + 1
+        width = sum(int(np.prod(shape)) for shape in self._shapes.values()) + 4 * self._size + 1
         self.rows = rows if rows is not None else Rows(width)
 
     def __len__(self) -> int:
         return self.rows.count
 
-    def append(self, actor: Params, moments: Moments, mean_length: float) -> None:
-        """Store the iterate that has just been sampled from."""
+    def append(self, actor: Params, moments: Moments, episode_lengths: list[int]) -> None:
+        """Store the iterate that has just been sampled from, with the episodes that ended meanwhile."""
         weights = [np.ravel(np.asarray(actor[name])) for name in self._shapes]
-        self.rows.append(np.concatenate([*weights, moments.mean, moments.variance, [mean_length]]))
+        mean_length = float(np.mean(episode_lengths)) if episode_lengths else UNKNOWN
+        statistics = [*_split(moments.mean), *_split(moments.variance)]
+        self.rows.append(np.concatenate([*weights, *statistics, [mean_length]]))
 
     def policy(self, index: int) -> Policy:
         """Iterate number `index`, from 0, ready to act."""
@@ -44,16 +46,20 @@ class Iterates:
         for name, shape in self._shapes.items():
             actor[name] = row[first : first + int(np.prod(shape))].reshape(shape)
             first += int(np.prod(shape))
-        mean, variance = row[first : first + self._size], row[first + self._size : first + 2 * self._size]
         if self._moments_kind is Unchanged:
             return Policy(actor, Unchanged(self._size))
-        return Policy(actor, Moments.of(mean.astype(float), variance.astype(float)))
+        parts = row[first:-1].astype(float).reshape(4, self._size)
+        return Policy(actor, Moments.of(parts[0] + parts[1], parts[2] + parts[3]))
 
     def mean_lengths(self) -> Array:
-        """Mean episode length of each iterate, shape [K]."""
+        """Mean episode length of each iterate, shape [K].
+
+        Where no episode ended while an iterate was sampled, the length known last stands in, or the first one known
+        after it; where none ever ended, all count the same.
+        """
         step = max(1, (1 << 22) // self.rows.width)
         blocks = [self.rows.read(i, min(i + step, len(self)))[:, -1] for i in range(0, len(self), step)]
-        return np.concatenate(blocks).astype(float)
+        return _filled(np.concatenate(blocks).astype(float))
 
     def draw_probabilities(self) -> Array:
         """With what probability an episode plays each iterate, shape [K]."""
@@ -85,13 +91,16 @@ class Mixture:
         return self._loaded[index]
 
 
-class EpisodeLengths:
-    """Mean episode length of an iterate, from the episodes that ended while it was sampled."""
+def _split(values: Array) -> list[NDArray[np.float32]]:
+    """float64 as the sum of two float32, so that large means with small deviations keep their digits."""
+    high = values.astype(np.float32)
+    return [high, (values - high).astype(np.float32)]
 
-    def __init__(self) -> None:
-        self.last = 1.0
 
-    def of(self, lengths: list[int], running: NDArray[Any]) -> float:
-        """The mean of those lengths; if none ended, the last estimate or the running episodes, whichever is longer."""
-        self.last = float(np.mean(lengths)) if lengths else max(self.last, float(np.max(running)))
-        return self.last
+def _filled(lengths: Array) -> Array:
+    """Unknown lengths replaced by the nearest known one before, else after."""
+    known = np.flatnonzero(lengths != UNKNOWN)
+    if not len(known):
+        return np.ones_like(lengths)
+    before = np.searchsorted(known, np.arange(len(lengths)), side="right") - 1
+    return lengths[known[np.maximum(before, 0)]]

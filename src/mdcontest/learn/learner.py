@@ -16,7 +16,7 @@ from mdcontest.arrays import Array
 from mdcontest.errors import InputError, RunError
 from mdcontest.learn import cloning
 from mdcontest.learn.cumulants import CumulantScale, averaged_over, comparison_windows
-from mdcontest.learn.iterates import EpisodeLengths, Iterates
+from mdcontest.learn.iterates import Iterates
 from mdcontest.learn.networks import initial_params
 from mdcontest.learn.opponents import Opponents
 from mdcontest.learn.policy import Moments, Policy, Unchanged
@@ -63,12 +63,11 @@ class Learner:
         observations, actions = task.spaces
         self.params = initial_params(observations.size, actions.size, settings.hidden, actions.discrete, init)
         self.optimiser_state: Any = initial_optimiser_state(settings, self.params)
-        self.averages = Averages(np.float32(0), np.float32(0))
+        self.averages = Averages(np.float32(0), np.float32(0), np.float32(0))
         moments = (Moments if settings.normalise_observations else Unchanged)(observations.size)
         self.policy = Policy(self.params["actor"], moments)
         self.scale = CumulantScale(settings.num_envs, settings.gamma)
         self.opponents = Opponents(settings, self.rngs["opponents"])
-        self.lengths = EpisodeLengths()
         self.iterates = Iterates(self.params["actor"], moments)
         self.cloning_buffer: Rows | None = None
         if settings.returned == "cloned":
@@ -84,8 +83,8 @@ class Learner:
             self.started = True
         # 1. Estimate occupancy measure
         rollout = self.collector.collect(self.policy, self.rngs["actions"], self.steps)
-        length = self.lengths.of([episode.length for episode in rollout.episodes], self.collector.length)
-        self.iterates.append(self.params["actor"], self.policy.moments, length)
+        lengths = [episode.length for episode in rollout.episodes]
+        self.iterates.append(self.params["actor"], self.policy.moments, lengths)
         if self.cloning_buffer is not None:
             cloning.add_rollout(self.cloning_buffer, rollout)
         # 2. Evaluate (approximately)
@@ -114,7 +113,7 @@ class Learner:
     def _guarded(self, compare: Any, batch: Outcomes, opponents: Any) -> Array:
         """The margin's answer; if it fails, an error that names the step whose outcome it fails on."""
         try:
-            cumulant = compare(batch, opponents)
+            cumulant = _one_a_row(compare, batch, opponents)
         except Exception as error:
             raise self._margin_fault(compare, batch, opponents, error) from error
         bad = np.flatnonzero(~np.isfinite(cumulant))
@@ -123,15 +122,15 @@ class Learner:
         return cumulant
 
     def _margin_fault(self, compare: Any, batch: Outcomes, opponents: Outcomes, error: Exception) -> RunError:
-        what = str(error) if isinstance(error, InputError) else f"the margin raised {type(error).__name__}: {error}"
         for alone in (True, False):  # an outcome that fails against itself is the culprit, whoever met it first
             for row in range(len(batch)):
                 outcome = batch[row : row + 1]
                 try:
-                    compare(outcome, outcome if alone else opponents)
-                except Exception:
-                    return RunError(f"{self.task.name}: at step {self.steps + row + 1}: {what}")
-        return RunError(f"{self.task.name}: in steps {self.steps + 1} to {self.steps + len(batch)}: {what}")
+                    _one_a_row(compare, outcome, outcome if alone else opponents)
+                except Exception as found:
+                    return RunError(f"{self.task.name}: at step {self.steps + row + 1}: {_told(found)}")
+        first, last = self.steps + 1, self.steps + len(batch)
+        return RunError(f"{self.task.name}: in steps {first} to {last}: {_told(error)}")
 
     def _update(self, rollout: Rollout, cumulant: Array, learning_rate: float) -> Diagnostics:
         settings = self.settings
@@ -182,3 +181,17 @@ class Learner:
             with jax.default_device(jax.devices("cpu")[0]):
                 cloned = cloning.clone(self.cloning_buffer, actor, moments, self.settings, self.rngs["cloning"])
             self.cloned = jax.device_get(cloned)
+
+
+def _one_a_row(compare: Any, batch: Outcomes, opponents: Outcomes) -> Array:
+    """The cumulant, checked to have one number an outcome."""
+    cumulant = np.asarray(compare(batch, opponents), float)
+    if cumulant.shape != (len(batch),):
+        raise InputError(
+            f"the margin gives {cumulant.shape} numbers for {len(batch)} outcomes; its features must be one row each"
+        )
+    return cumulant
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, InputError) else f"the margin raised {type(error).__name__}: {error}"

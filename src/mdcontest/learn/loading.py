@@ -11,8 +11,9 @@ from mdcontest import tasks
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
+from mdcontest.learn.checkpoint import identity, list_checkpoints, read_checkpoint
 from mdcontest.learn.persist import restore_learner
-from mdcontest.learn.runs import RunFolder, newest_checkpoint, read_description
+from mdcontest.learn.runs import DESCRIPTION, RunFolder, read_description
 from mdcontest.tasks import Task
 
 
@@ -21,20 +22,52 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
 
     A task of your own that is not registered must be passed again: a file never brings code with it.
     """
-    path = Path(folder)
-    description = read_description(path)
     try:
+        path = Path(folder)
+    except TypeError:
+        raise InputError(f"folder must be a path, got {folder!r}") from None
+    description = read_description(path)
+    checkpoint = _newest(path)
+    record = read_checkpoint(checkpoint)
+    try:
+        _require_same_run(description, record["run"], path)
         kind = ALGORITHMS[description["algorithm"]]
         task = task or _task_of(description["task"], path)
         agent = kind(task, description["seed"], **description["settings"])
-    except (KeyError, TypeError) as error:
-        raise FileFormatError(f"{path}/run.json is incomplete or of another version: {error!r}") from None
-    record = newest_checkpoint(path)
-    agent.resumed_exactly = restore_learner(agent.learner, record["learner"], path)
-    agent.call = (int(record["call"][0]), int(record["call"][1]))
-    agent.recent.extend((float(total), int(length)) for total, length in record["recent"])
-    agent._folder = RunFolder(path, description, record["logs"])
+        agent.resumed_exactly = restore_learner(agent.learner, record["learner"], path)
+        agent.call = (int(record["call"][0]), int(record["call"][1]))
+        agent.recent.extend((float(total), int(length)) for total, length in record["recent"])
+        agent._folder = RunFolder(path, _checked(description, path), record["logs"])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise FileFormatError(f"{path} is incomplete or of another version: {error!r}") from None
+    agent.known_checkpoints[path.resolve()] = identity(checkpoint)
     return agent
+
+
+def _newest(path: Path) -> Path:
+    found = list_checkpoints(path)
+    if not found:
+        raise FileFormatError(f"{path} holds no checkpoint")
+    return found[-1]
+
+
+def _require_same_run(description: dict[str, Any], run: dict[str, Any], path: Path) -> None:
+    """run.json has no checksum of its own, but the checkpoint says the same things under one."""
+    for key, value in run.items():
+        if description.get(key) != value:
+            raise FileFormatError(
+                f"{path / DESCRIPTION} was changed or damaged: its {key} is not that of the checkpoint"
+            )
+
+
+def _checked(description: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The parts of run.json that the checkpoint does not vouch for."""
+    every, logs = description.get("checkpoint_every"), description.get("tensorboard")
+    if type(every) is not int or every < 1 or type(logs) is not bool:
+        raise FileFormatError(f"{path / DESCRIPTION} was changed or damaged: checkpoint_every is {every!r}")
+    return description
 
 
 def _task_of(entry: dict[str, Any], path: Path) -> Task:

@@ -8,10 +8,12 @@ A checkpoint records how long both were; a resumed run cuts them there and goes 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,12 +60,14 @@ class CsvFile:
     def __init__(self, path: Path, columns: list[str], keep: int | None = None) -> None:
         self.path = path
         try:
-            self._file = open(path, "r+b" if keep is not None and path.exists() else "w+b")  # noqa: SIM115
-            self._file.truncate(keep or 0)
+            kept = path.read_bytes()[:keep] if keep and path.exists() else b""
+            whole = kept.rfind(b"\n") + 1  # a file that was cut short ends in half a row
+            self._file = open(path, "r+b" if whole else "w+b")  # noqa: SIM115
+            self._file.truncate(whole)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}") from None
-        if not keep:
+        if not whole:
             self.write([columns])
 
     def write(self, rows: list[list[Any]]) -> None:
@@ -80,7 +84,8 @@ class CsvFile:
         return self._file.tell()
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # every row was flushed when it was written
+            self._file.close()
 
 
 class Logs:
@@ -88,12 +93,14 @@ class Logs:
 
     PROGRESS, EPISODES = "progress.csv", "episodes.csv"
 
-    def __init__(self, folder: Path, lengths: dict[str, int] | None = None, tensorboard: bool = False) -> None:
+    def __init__(
+        self, folder: Path, lengths: dict[str, int] | None = None, tensorboard: bool = False, steps: int = 0
+    ) -> None:
         lengths = lengths or {}
         columns = [item.name for item in dataclasses.fields(Progress)]
         self.progress = CsvFile(folder / self.PROGRESS, columns, lengths.get(self.PROGRESS))
         self.episodes = CsvFile(folder / self.EPISODES, ["step", "return", "length"], lengths.get(self.EPISODES))
-        self._writer = _tensorboard(folder / "tensorboard") if tensorboard else None
+        self._writer = _tensorboard(folder / "tensorboard", steps) if tensorboard else None
 
     def write(self, progress: Progress, episodes: list[Episode]) -> None:
         values = dataclasses.asdict(progress)
@@ -103,6 +110,12 @@ class Logs:
             for name, value in values.items():
                 if value is not None and name not in ("iteration", "steps", "target"):
                     self._writer.add_scalar(f"train/{name}", value, progress.steps)
+
+    @classmethod
+    def lengths_in(cls, folder: Path) -> dict[str, int] | None:
+        """How long the logs that are there are; None where there are none."""
+        found = {name: folder / name for name in (cls.PROGRESS, cls.EPISODES)}
+        return {name: path.stat().st_size for name, path in found.items() if path.exists()} or None
 
     def record(self) -> dict[str, int]:
         """What a checkpoint holds."""
@@ -115,9 +128,10 @@ class Logs:
             self._writer.close()
 
 
-def _tensorboard(folder: Path) -> Any:
+def _tensorboard(folder: Path, steps: int) -> Any:
+    """Events from that step on; later ones of a run that was killed are not shown."""
     try:
         from tensorboardX import SummaryWriter
     except ImportError:
         raise InputError("TensorBoard logs need tensorboardX: pip install 'mdcontest[learn]'") from None
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(folder), purge_step=steps + 1, filename_suffix=f".{os.getpid()}.{time.time_ns()}")

@@ -32,7 +32,8 @@ def _layers(sizes: list[int], last_gain: float, rng: np.random.Generator) -> Par
     layers: Params = {}
     for i, (rows, columns) in enumerate(itertools.pairwise(sizes)):
         gain = last_gain if i == len(sizes) - 2 else np.sqrt(2)
-        layers[f"w{i}"] = (gain * _orthogonal(rows, columns, rng)).astype(np.float32)
+        # In C's order, as files hold them: products of a transposed array round differently.
+        layers[f"w{i}"] = np.ascontiguousarray(gain * _orthogonal(rows, columns, rng), np.float32)
         layers[f"b{i}"] = np.zeros(columns, np.float32)
     return layers
 

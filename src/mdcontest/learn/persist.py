@@ -31,7 +31,6 @@ def learner_record(learner: Learner) -> dict[str, Any]:
         "scale": learner.scale.record(),
         "queue": _outcomes_record(opponents.queue),
         "first": _outcomes_record(opponents.first),
-        "last_length": learner.lengths.last,
         "generators": {name: rng.bit_generator.state for name, rng in learner.rngs.items()},
         "collector": learner.collector.record() if learner.started else None,
         "iterates": learner.iterates.rows.record(),
@@ -63,7 +62,6 @@ def _restore(learner: Learner, record: dict[str, Any], run: Path) -> bool:
     learner.scale.restore(record["scale"])
     learner.opponents.queue = _outcomes(record["queue"])
     learner.opponents.first = _outcomes(record["first"])
-    learner.lengths.last = record["last_length"]
     for name, rng in learner.rngs.items():
         rng.bit_generator.state = record["generators"][name]
     learner.iteration, learner.steps = record["iteration"], record["steps"]

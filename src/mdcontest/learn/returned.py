@@ -52,6 +52,8 @@ class ReturnedPolicy:
         """See `Agent.predict`."""
         reader, actions = self.learner.task.spaces
         vectors, single = reader.batch(obs)
+        if not np.isfinite(vectors).all():
+            raise InputError("an observation passed to predict is not finite")
         if self.is_mixture:
             state = self._draw(state, episode_start, len(vectors))
             groups = [(self.mixture.policy(int(k)), np.flatnonzero(state == k)) for k in np.unique(state)]
@@ -62,8 +64,6 @@ class ReturnedPolicy:
             x = policy.moments.normalise(vectors[rows])
             chosen[rows] = policy.act(x, None if deterministic else policy.noise(self._rng, len(rows)))
         found = actions.raw(chosen)
-        if not actions.discrete:
-            found = found.astype(actions.space.dtype)
         return (found[0] if single else found), state
 
     def _draw(self, state: Any, episode_start: Any, size: int) -> NDArray[np.int64]:

@@ -128,7 +128,10 @@ class Collector:
         self.length[i] += 1
         self.total_reward[i] += reward
         for key in self.task.info_keys:
-            self._keep_info(batch, t, i, key, info, step)
+            try:
+                self._keep_info(batch, t, i, key, info, step)
+            except (TypeError, ValueError, AttributeError) as error:
+                raise error if isinstance(error, RunError) else self._fault(step, error) from error
         if terminated or truncated:
             batch.terminated[t, i], batch.truncated[t, i] = terminated, truncated and not terminated
             batch.episodes.append(Episode(step, float(self.total_reward[i]), int(self.length[i])))
@@ -158,7 +161,7 @@ class Collector:
         if value.dtype.kind not in "fiub":
             raise RunError(f"{self.task.name}: info[{key!r}] is {info[key]!r} at step {step}; only numbers can be kept")
         if key not in batch.info:
-            batch.info[key] = np.zeros((*batch.reward.shape, *value.shape), value.dtype)
+            batch.info[key] = np.zeros((*batch.reward.shape, *value.shape))
         if value.shape != batch.info[key].shape[2:] or not np.isfinite(value).all():
             raise RunError(
                 f"{self.task.name}: info[{key!r}] is {value} at step {step}; it must be finite and of shape "

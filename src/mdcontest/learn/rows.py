@@ -67,9 +67,10 @@ class Rows:
 
     def continue_at(self, path: Path | None) -> None:
         """Append there from now on (None: a temporary file): in place if these rows are there, else to a copy."""
-        if self.writable and self.path == path:
+        here = _same(self.path, path)
+        if self.writable and here:
             return
-        if path is not None and self.path == path:
+        if path is not None and here:
             self._file.close()
             self._file, self.writable = _open(path, "r+b"), True
             self._file.truncate(self.count * self.row_bytes)
@@ -82,7 +83,7 @@ class Rows:
 
     def copy_to(self, path: Path) -> None:
         """A copy of the rows in another file, complete before it appears; nothing if they are there already."""
-        if self.path is not None and path.exists() and path.samefile(self.path):
+        if _same(self.path, path):
             return self.sync()
         with atomic_write(path) as file:
             for first in range(0, self.count, step := max(1, CHUNK // self.width)):
@@ -112,6 +113,13 @@ class Rows:
         # Agents come and go without anyone closing them; what matters is on disk after sync.
         if hasattr(self, "_file"):
             self._file.close()
+
+
+def _same(one: Path | None, other: Path | None) -> bool:
+    """Whether two names are of one file."""
+    if one is None or other is None:
+        return one is other
+    return one == other or (one.exists() and other.exists() and one.samefile(other))
 
 
 def _open(path: Path, mode: str) -> IO[bytes]:

@@ -15,10 +15,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from mdcontest.errors import FileFormatError, InputError, RunError
 from mdcontest.files import read_record, write_record
 from mdcontest.learn import cloning, iterates
-from mdcontest.learn.checkpoint import list_checkpoints, read_checkpoint, write_checkpoint
+from mdcontest.learn.checkpoint import identity, newest_identity, write_checkpoint
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.persist import learner_record
 from mdcontest.learn.rollout import Episode
@@ -37,31 +39,38 @@ class RunFolder:
 
     def __init__(self, path: Path, description: dict[str, Any], log_lengths: dict[str, int] | None) -> None:
         self.path, self.description, self._log_lengths = path, description, log_lengths
-        self.checkpoint_every: int = description.get("checkpoint_every", 10)
         self.logs: Logs | None = None
         self._lock: IO[bytes] | None = None
 
-    @classmethod
-    def open(cls, path: Path, agent: Agent, before: RunFolder | None, tensorboard: bool, every: int) -> RunFolder:
-        """Start a run in a new folder, or go on in the one the agent comes from."""
-        if before is None and (path / DESCRIPTION).exists():
-            raise InputError(
-                f"{path} already holds a run; finish it with load_agent({str(path)!r}).resume(), or "
-                f"mdcontest train --resume {path}, or name another folder"
-            )
-        folder = cls(path, describe(agent, every), before.log_lengths if before else None)
+    @property
+    def checkpoint_every(self) -> int:
+        return self.description["checkpoint_every"]
+
+    @property
+    def tensorboard(self) -> bool:
+        return self.description["tensorboard"]
+
+    def open(self, agent: Agent) -> None:
+        """Take the folder for this process, or say who has it or why it is not this agent's."""
+        make_folder(self.path)
+        self._lock = lock_folder(self.path)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {path}: {error.strerror}") from None
-        folder._lock = _lock(path)
-        folder._describe(RUNNING)
-        folder.logs = Logs(path, folder._log_lengths, tensorboard)
-        return folder
+            require_own(agent, self.path)
+            self.logs = Logs(self.path, self._log_lengths, self.tensorboard, agent.num_timesteps)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def log_lengths(self) -> dict[str, int] | None:
         return self.logs.record() if self.logs is not None else self._log_lengths
+
+    def begin(self, agent: Agent) -> None:
+        """The first checkpoint of a call comes before run.json: a run that is there can be gone on with."""
+        self.description = describe(agent, self.checkpoint_every, self.tensorboard)
+        if agent.call[0] == 0:
+            self.checkpoint(agent)
+        self.write(RUNNING)
 
     def log(self, report: Progress, episodes: list[Episode]) -> None:
         if self.logs is not None:
@@ -78,23 +87,25 @@ class RunFolder:
         agent.learner.iterates.rows.sync()
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.sync()
-        write_checkpoint(self.path, agent.learner.iteration, agent_record(agent) | {"logs": self.log_lengths})
+        write_agent(agent, self.path, self.log_lengths)
 
     def failed(self, error: BaseException) -> None:
         """Note what stopped the run, and let go of the folder."""
         with contextlib.suppress(Exception):  # the disk may be what failed; the error itself goes on its way
             stopped = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-            self._describe(FAILED, error=stopped)
-        self._close()
+            if (self.path / DESCRIPTION).exists():
+                self.write(FAILED, error=stopped)
+        self.close()
 
     def finished(self, agent: Agent) -> None:
-        self._describe(FINISHED, steps=agent.num_timesteps)
-        self._close()
+        self.write(FINISHED, steps=agent.num_timesteps)
+        self.close()
 
-    def _describe(self, status: str, **more: Any) -> None:
-        write_record(self.path / DESCRIPTION, FORMAT, self.description | {"status": status} | more)
+    def write(self, status: str, **more: Any) -> None:
+        self.description = {k: v for k, v in self.description.items() if k != "error"} | {"status": status} | more
+        write_record(self.path / DESCRIPTION, FORMAT, self.description)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self.logs is not None:
             self._log_lengths = self.logs.record()
             self.logs.close()
@@ -104,26 +115,48 @@ class RunFolder:
         self._lock = None
 
 
-def save_copy(agent: Agent, path: Path) -> None:
-    """Everything about an agent in a folder of its own; the agent goes on where it was."""
-    ours = describe(agent, 10)
-    if (path / DESCRIPTION).exists():
-        theirs = read_description(path)
-        if any(theirs.get(key) != ours[key] for key in ("task", "algorithm", "seed", "settings")):
-            raise InputError(f"{path} already holds another run; name another folder")
+def make_folder(path: Path) -> None:
+    """The folder, or an error in one line."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {path}: {error.strerror}") from None
-    lock = _lock(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot make the folder {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def require_own(agent: Agent, path: Path) -> None:
+    """A folder that holds a run may only be written by the agent that wrote or read its newest checkpoint."""
+    if not (path / DESCRIPTION).exists():
+        return
+    known = agent.known_checkpoints.get(path.resolve())
+    if known is None:
+        raise InputError(
+            f"{path} already holds a run; finish it with load_agent({str(path)!r}).resume(), or "
+            f"mdcontest train --resume {path}, or name another folder"
+        )
+    if known != newest_identity(path):
+        raise InputError(f"the run in {path} has gone on since this agent was loaded; load it again")
+
+
+def write_agent(agent: Agent, path: Path, log_lengths: dict[str, int] | None) -> None:
+    """A checkpoint of the agent, remembered as the newest it knows of in that folder."""
+    record = agent_record(agent) | {"logs": log_lengths}
+    agent.known_checkpoints[path.resolve()] = identity(write_checkpoint(path, agent.learner.iteration, record))
+
+
+def save_copy(agent: Agent, path: Path) -> None:
+    """Everything about an agent in a folder of its own; the agent goes on where it was."""
+    make_folder(path)
+    attached = agent.folder is not None and path.samefile(agent.folder) and agent.is_learning
+    lock = None if attached else lock_folder(path)  # inside a callback the folder is this agent's already
     try:
+        require_own(agent, path)
         agent.learner.iterates.rows.copy_to(path / iterates.FILE)
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.copy_to(path / cloning.FILE)
+        write_agent(agent, path, agent.log_lengths(path))
         status = FINISHED if agent.call[0] == agent.call[1] else RUNNING
-        lengths = agent.log_lengths(path)
-        write_checkpoint(path, agent.learner.iteration, agent_record(agent) | {"logs": lengths})
-        write_record(path / DESCRIPTION, FORMAT, ours | {"status": status, "steps": agent.num_timesteps})
+        description = describe(agent, 10, False) | {"status": status, "steps": agent.num_timesteps}
+        write_record(path / DESCRIPTION, FORMAT, description)
     finally:
         if lock is not None:
             lock.close()
@@ -132,14 +165,15 @@ def save_copy(agent: Agent, path: Path) -> None:
 def agent_record(agent: Agent) -> dict[str, Any]:
     """What a checkpoint holds of an agent."""
     return {
+        "run": identity_record(agent),
         "learner": learner_record(agent.learner),
         "call": list(agent.call),
         "recent": [list(entry) for entry in agent.recent],
     }
 
 
-def describe(agent: Agent, checkpoint_every: int) -> dict[str, Any]:
-    """What run.json says: enough to run it again."""
+def identity_record(agent: Agent) -> dict[str, Any]:
+    """What a run is; kept in run.json for people and in every checkpoint, under its checksum, for the machine."""
     task = agent.task
     env = task.env if isinstance(task.env, str) else getattr(task.env, "__qualname__", type(task.env).__name__)
     return {
@@ -152,15 +186,28 @@ def describe(agent: Agent, checkpoint_every: int) -> dict[str, Any]:
         "algorithm": agent.algorithm.name,
         "seed": agent.seed,
         "settings": agent.settings.record(),
+    }
+
+
+def describe(agent: Agent, checkpoint_every: int, tensorboard: bool) -> dict[str, Any]:
+    """What run.json says: enough to run it again."""
+    return identity_record(agent) | {
         "steps_asked": agent.call[1] * agent.settings.batch_size,
         "checkpoint_every": checkpoint_every,
+        "tensorboard": tensorboard,
         "versions": versions(),
     }
 
 
 def plain(settings: Any) -> Any:
-    """Settings of a task as JSON knows them."""
-    return None if settings is None else json.loads(json.dumps(dict(settings), default=str))
+    """Settings of a task as JSON knows them; what it does not know is refused before anything is trained."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
+        raise InputError(f"the task's setting {value!r} cannot be stored with a run; use numbers, texts and lists")
+
+    return None if settings is None else json.loads(json.dumps(dict(settings), default=convert))
 
 
 def versions() -> dict[str, str]:
@@ -179,15 +226,7 @@ def read_description(path: Path) -> dict[str, Any]:
     return read_record(path / DESCRIPTION, FORMAT, max_bytes=MAX_BYTES)
 
 
-def newest_checkpoint(path: Path) -> dict[str, Any]:
-    """The record of the newest checkpoint."""
-    found = list_checkpoints(path)
-    if not found:
-        raise FileFormatError(f"{path} holds no checkpoint")
-    return read_checkpoint(found[-1])
-
-
-def _lock(path: Path) -> IO[bytes] | None:
+def lock_folder(path: Path) -> IO[bytes] | None:
     """Held while a process trains in the folder; the system lets go of it when the process ends, however it ends."""
     try:
         import fcntl

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mdcontest import tasks
-from mdcontest.errors import InputError
+from mdcontest.errors import FileFormatError, InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.loading import load_agent
@@ -54,7 +54,7 @@ def train(spec: RunSpec, progress: bool = False, callback: Any = None) -> Agent:
     """Run it, or finish it where it was interrupted, or only load it where it is done."""
     folder = Path(spec.folder)
     if (folder / DESCRIPTION).exists():
-        return load_agent(folder).resume(progress, callback, tensorboard=spec.tensorboard)
+        return load_agent(folder).resume(progress, callback, tensorboard=spec.tensorboard or None)
     agent = spec.agent()
     return agent.learn(
         spec.steps,
@@ -68,32 +68,32 @@ def train(spec: RunSpec, progress: bool = False, callback: Any = None) -> Agent:
 
 def find_runs(folder: Path) -> list[Path]:
     """The run in a folder, or all runs in a folder of runs."""
-    if (folder / DESCRIPTION).is_file():
-        return [folder]
     try:
+        if (folder / DESCRIPTION).is_file():
+            return [folder]
         found = sorted(entry for entry in folder.iterdir() if (entry / DESCRIPTION).is_file())
-    except OSError as error:
-        raise InputError(f"cannot read the folder {folder}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
     if not found:
         raise InputError(f"there is no run in {folder}: neither it nor a folder in it has a {DESCRIPTION}")
     return found
 
 
-def spec_of_run(folder: Path, tensorboard: bool = False) -> RunSpec:
-    """What a run in a folder is, so that it can be finished."""
+def spec_of_run(folder: Path) -> RunSpec:
+    """A run in a folder, to be finished; task, settings and logs are read from there."""
     description = read_description(folder)
-    return RunSpec(
-        description["task"]["name"],
-        description["algorithm"],
-        description["seed"],
-        description["steps_asked"],
-        str(folder),
-        settings=description["settings"],
-        task_settings=description["task"]["settings"] or {},
-        tensorboard=tensorboard,
-    )
+    try:
+        task, algorithm = str(description["task"]["name"]), str(description["algorithm"])
+        return RunSpec(task, algorithm, int(description["seed"]), int(description["steps_asked"]), str(folder))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{folder / DESCRIPTION} is incomplete or of another version: {error!r}") from None
+
+
+def is_started(folder: Path) -> bool:
+    """Whether there is a run to go on with."""
+    return (folder / DESCRIPTION).is_file()
 
 
 def is_finished(folder: Path) -> bool:
     """Whether nothing is left to do in a run's folder."""
-    return (folder / DESCRIPTION).is_file() and read_description(folder).get("status") == FINISHED
+    return is_started(folder) and read_description(folder).get("status") == FINISHED

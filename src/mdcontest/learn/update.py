@@ -33,10 +33,11 @@ class Batch(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """Running means of the average critic: of the cumulant (ρ) and of the value."""
+    """Running means of the average critic: of the cumulant (ρ) and of the value, and over how many batches."""
 
     cumulant: Any
     value: Any
+    batches: Any
 
 
 class Diagnostics(NamedTuple):
@@ -138,10 +139,11 @@ def _evaluate(
         )
         return *found, averages
     # δ = c − ρ + V' − V, and values pulled towards mean 0, which the differences leave free.
-    rate = settings.average_rate
+    rate = jnp.maximum(settings.average_rate, 1 / (averages.batches + 1))  # plain means of the first few batches
     averages = Averages(
         averages.cumulant + rate * (batch.cumulant.mean() - averages.cumulant),
         averages.value + rate * (value.mean() - averages.value),
+        averages.batches + 1,
     )
     advantage, target = generalised_advantages(
         batch.cumulant - averages.cumulant, value, next_value, batch.ended, 1.0, settings.gae_lambda

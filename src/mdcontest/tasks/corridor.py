@@ -46,6 +46,8 @@ class Corridor(gymnasium.Env[Any, Any]):
     position: Any
 
     def __init__(self, end: float, render_mode: str | None = None) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise InputError(f"the corridor is drawn as rgb_array only, not {render_mode}; film it with --video")
         self.end, self.render_mode = end, render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
 

@@ -50,7 +50,14 @@ def make(name: str, **settings: Any) -> Task:
         inspect.signature(maker).bind(**settings)
     except TypeError as error:
         raise InputError(f"the task {name} does not take these settings: {error}") from None
-    task = maker(**settings)
+    except ValueError:  # a maker without a signature
+        pass
+    try:
+        task = maker(**settings)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"the task {name} cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(task, Task):
         raise InputError(f"what is registered as {name} makes a {type(task).__name__}, not a Task")
     return dataclasses.replace(task, name=name, settings=dict(settings))
@@ -61,5 +68,8 @@ def _find(name: str) -> Callable[..., Task]:
         return _makers[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
-            return point.load()
+            try:
+                return point.load()
+            except Exception as error:
+                raise InputError(f"the task {name} of {point.value} cannot be loaded: {error!r}") from error
     raise InputError(f"there is no task {name!r}; the tasks are {', '.join(names())}")

@@ -40,7 +40,7 @@ class ObservationReader:
             vector = np.asarray(observation)
             if vector.shape != (self.size,):
                 raise InputError(f"the observation has shape {vector.shape}, its space says ({self.size},)")
-            return vector
+            return _numbers(vector)
         if not isinstance(self.space, spaces.Dict):
             return self._parts[""].flatten(observation)
         if not isinstance(observation, Mapping) or set(observation) != set(self._parts):
@@ -107,12 +107,18 @@ class _Part:
         array = np.asarray(value)
         if array.shape != self.space.shape:
             raise InputError(f"{self.where} has shape {array.shape}, its space says {self.space.shape}")
-        return array.reshape(-1)
+        return _numbers(array.reshape(-1))
 
     def raw(self, vectors: Array) -> NDArray[Any]:
         if self.start is not None:
             return np.argmax(vectors, axis=1) + self.start
         return vectors.reshape(len(vectors), *(self.space.shape or ())).astype(self.space.dtype, copy=False)
+
+
+def _numbers(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"the observation holds {array.dtype} instead of numbers")
+    return array
 
 
 class ActionReader:
@@ -142,4 +148,5 @@ class ActionReader:
         """A batch of stored actions [B] or [B, size] as the environment got them."""
         if self.discrete:
             return actions + self.start
-        return np.clip(actions, self.low, self.high).reshape(len(actions), *(self.space.shape or ()))
+        clipped = np.clip(actions, self.low, self.high).reshape(len(actions), *(self.space.shape or ()))
+        return clipped.astype(self.space.dtype, copy=False)

@@ -58,11 +58,11 @@ def _layers(env: Any) -> Iterator[Any]:
 def _save_layer(layer: Any) -> State | None:
     if "save_state" in _methods(layer):
         return {"own": layer.save_state()} | _generator_of(layer)
-    if isinstance(layer, wrappers.TimeLimit):
+    if type(layer) is wrappers.TimeLimit:  # a subclass may have more to save
         return {"elapsed": layer._elapsed_steps}
-    if isinstance(layer, wrappers.OrderEnforcing):
+    if type(layer) is wrappers.OrderEnforcing:
         return {"has_reset": layer._has_reset}
-    if isinstance(layer, STATELESS):
+    if type(layer) in STATELESS:
         return {}
     return _mujoco_state(layer) | _generator_of(layer) if _is_mujoco(layer) else None
 
@@ -76,7 +76,7 @@ def _load_layer(layer: Any, state: State) -> None:
         layer._elapsed_steps = state["elapsed"]
     elif isinstance(layer, wrappers.OrderEnforcing):
         layer._has_reset = state["has_reset"]
-    elif not isinstance(layer, STATELESS):
+    elif type(layer) not in STATELESS:
         _restore_mujoco(layer, state)
 
 

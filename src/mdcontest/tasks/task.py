@@ -107,8 +107,7 @@ class Task:
         with _quiet_mujoco():
             if isinstance(self.env, str):
                 return _make_registered(self.env, limit, render_mode, self.env_settings)
-            takes_mode = render_mode is not None and "render_mode" in inspect.signature(self.env).parameters
-            env = self.env(**{"render_mode": render_mode} if takes_mode else {})
+            env = self._call_env(render_mode)
         if not isinstance(env, gymnasium.Env):
             raise InputError(f"{self.name} must make a gymnasium.Env, it made a {type(env).__name__}")
         if render_mode is not None and env.render_mode != render_mode:
@@ -116,7 +115,20 @@ class Task:
                 f"{self.name} makes an environment with render_mode {env.render_mode!r}; "
                 f"let the function that makes it take render_mode, or pass render_mode={render_mode!r} inside it"
             )
-        return env if limit is None else TimeLimit(env, limit)
+        return env if limit is None else _limited(env, limit)
+
+    def _call_env(self, render_mode: str | None) -> Any:
+        """The environment that the task's function makes; `render_mode` goes to functions that take one."""
+        if self.env_settings:
+            raise InputError(f"{self.name}: env_settings are for Gymnasium ids, not for functions")
+        make: Any = self.env
+        try:
+            takes_mode = render_mode is not None and "render_mode" in inspect.signature(make).parameters
+            return make(**{"render_mode": render_mode} if takes_mode else {})
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"cannot make the environment of {self.name}: {type(error).__name__}: {error}") from error
 
     @functools.cached_property
     def spaces(self) -> tuple[ObservationReader, ActionReader]:
@@ -160,6 +172,17 @@ class Task:
         return f"Task({self.name}, {type(self.margin).__name__})"
 
 
+def _limited(env: Any, limit: int) -> Any:
+    """The environment cut off after `limit` steps, whatever limit it came with."""
+    layer = env
+    while layer is not layer.unwrapped:
+        if type(layer) is TimeLimit:
+            layer._max_episode_steps = limit
+            return env
+        layer = layer.env
+    return TimeLimit(env, limit)
+
+
 def _make_registered(env_id: str, limit: int | None, render_mode: str | None, settings: Mapping[str, Any]) -> Any:
     arguments = dict(settings)
     if limit is not None:
@@ -177,6 +200,8 @@ def _make_registered(env_id: str, limit: int | None, render_mode: str | None, se
         raise InputError(f"the environment {env_id} does not take these settings: {error}") from None
     except ModuleNotFoundError as error:
         raise InputError(f"the environment {env_id} needs the package {error.name}, which is not installed") from None
+    except Exception as error:
+        raise InputError(f"cannot make the environment {env_id}: {type(error).__name__}: {error}") from error
 
 
 @contextlib.contextmanager
