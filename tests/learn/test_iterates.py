@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import mdcontest as mdc
 from mdcontest.learn.cloning import clone
-from mdcontest.learn.iterates import EpisodeLengths, Iterates, Mixture
+from mdcontest.learn.iterates import Iterates, Mixture
 from mdcontest.learn.networks import initial_params, log_probability
 from mdcontest.learn.policy import Moments, Policy, Unchanged
 from mdcontest.learn.rows import Rows
@@ -205,8 +205,8 @@ def test_iterates_come_back_as_they_were_stored(discrete, kind):
     for k, (actor, moments) in enumerate(stored):
         again, policy = iterates.policy(k), Policy(actor, moments)
         assert type(again.moments) is kind
-        np.testing.assert_array_equal(again.moments.mean, moments.mean.astype(np.float32))
-        np.testing.assert_allclose(again.moments.variance, moments.variance.astype(np.float32), rtol=1e-15)
+        np.testing.assert_allclose(again.moments.mean, moments.mean, rtol=1e-13)
+        np.testing.assert_allclose(again.moments.variance, moments.variance, rtol=1e-13)
         x = policy.moments.normalise(seen)
         np.testing.assert_array_equal(again.head(x.copy()), policy.head(x.copy()))  # weights are float32 already
         np.testing.assert_array_equal(again._deviation, policy._deviation)
@@ -258,12 +258,31 @@ def test_a_mixture_keeps_some_policies_and_reads_the_others_again(monkeypatch):
         assert len(mixture._loaded) <= 2
 
 
-def test_lengths_are_means_or_the_longest_sign_of_a_longer_one():
-    lengths = EpisodeLengths()
-    assert lengths.of([3, 5], np.array([100])) == 4
-    assert lengths.of([], np.array([2])) == 4  # none ended: the last estimate
-    assert lengths.of([], np.array([9, 30])) == 30  # a running episode is longer than that
-    assert lengths.of([1], np.array([0])) == 1
+@pytest.mark.parametrize(
+    ("ended", "lengths"),
+    [
+        ([[3, 5], [], [], [10]], [4, 4, 4, 10]),  # none ended: the length known last
+        ([[], [], [6], []], [6, 6, 6, 6]),  # none has ended yet: the first one known
+        ([[], [], []], [1, 1, 1]),  # none ever ends: all count the same
+    ],
+)
+def test_an_iterate_that_saw_no_episode_end_takes_the_length_of_another(ended, lengths):
+    actor, moments = initial_params(2, 1, (3,), False, 0)["actor"], Moments(2)
+    iterates = Iterates(actor, moments)
+    for found in ended:
+        iterates.append(actor, moments, found)
+    np.testing.assert_allclose(iterates.mean_lengths(), lengths)
+
+
+def test_statistics_keep_their_digits():
+    """Observations around 1.7e9 with a deviation of 5: float32 alone would be off by up to 64."""
+    actor, moments = initial_params(1, 1, (3,), False, 0)["actor"], Moments(1)
+    for value in 1.7e9 + 5 * np.random.default_rng(0).standard_normal(200):
+        moments.add(np.array([value]))
+    iterates = Iterates(actor, moments)
+    iterates.append(actor, moments, [7])
+    x = np.array([[1.7e9 + 1.0]])
+    np.testing.assert_allclose(iterates.policy(0).moments.normalise(x), moments.normalise(x), rtol=1e-5)
 
 
 # --- cloning ----------------------------------------------------------------------------------------------

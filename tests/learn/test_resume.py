@@ -438,7 +438,7 @@ def test_saving_into_its_own_run_keeps_the_logs(tmp_path):
 
 def test_saving_over_another_run_is_refused(tmp_path):
     HPIClip(tasks.make("RPSContinuous"), **TINY).save(tmp_path)
-    with pytest.raises(InputError, match="already holds another run"):
+    with pytest.raises(InputError, match="already holds a run"):
         HPIClip(tasks.make("RPSContinuous"), 1, **TINY).save(tmp_path)
     assert load_agent(tmp_path).seed == 0
 

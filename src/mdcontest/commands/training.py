@@ -149,7 +149,7 @@ def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
     given = {name: getattr(options, name) for name in ("task", "algo", "steps", "seeds", "preset", "task_setting")}
     asked = [name for name, value in given.items() if value] + list(given_settings(options))
     if asked:
-        raise InputError(f"--resume takes everything from the run itself; leave out {asked[0].replace('_', '-')}")
+        raise InputError(f"--resume takes everything from the run itself; leave them out: {', '.join(asked)}")
     specs, unreadable = [], 0
     runs = find_runs(Path(options.resume))
     for run in runs:

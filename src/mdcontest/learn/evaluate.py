@@ -86,7 +86,7 @@ def play_episode(
 
 def _require_counts(episodes: int, seed: int) -> None:
     if not (isinstance(episodes, int) and episodes >= 1):
-        raise InputError(f"episodes must be a whole number of at least 1, got {episodes}")
+        raise InputError(f"episodes must be at least 1 and whole, got {episodes}")
     if not (isinstance(seed, int) and seed >= 0):
         raise InputError(f"seed must be a whole number, not negative, got {seed}")
 
@@ -130,8 +130,10 @@ def record_video(
         raise InputError("video needs imageio and imageio-ffmpeg: pip install 'mdcontest[learn]'") from None
     _require_counts(episodes, seed)
     target = Path(path)
-    if target.suffix.lower() != ".mp4" or target.is_dir():
-        raise InputError(f"{target}: the video must be a file named *.mp4")
+    if target.suffix.lower() != ".mp4":
+        raise InputError(f"{target}: the video must be named *.mp4")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise InputError(f"cannot write {target}: {target.parent} is no folder that can be written to")
     agent.seed_predictions(seed)

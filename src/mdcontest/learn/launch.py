@@ -127,6 +127,7 @@ def _message(line: str) -> dict[str, Any]:
 
 def worker() -> int:
     """The other end: train what standard input says."""
+    signal.signal(signal.SIGINT, _interrupt_once)
     spec = RunSpec(**json.load(sys.stdin))
 
     def tell(message: dict[str, Any]) -> None:
@@ -142,6 +143,12 @@ def worker() -> int:
         tell({"error": "interrupted"})
         return 130
     return 0
+
+
+def _interrupt_once(*_: Any) -> None:
+    """A terminal's Ctrl-C comes from the terminal and from the parent; the second must not cut the ending short."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

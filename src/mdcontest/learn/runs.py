@@ -53,9 +53,10 @@ class RunFolder:
     def open(self, agent: Agent) -> None:
         """Take the folder for this process, or say who has it or why it is not this agent's."""
         make_folder(self.path)
+        require_own(agent, self.path)
         self._lock = lock_folder(self.path)
         try:
-            require_own(agent, self.path)
+            require_own(agent, self.path)  # again: another process may just have finished
             self.logs = Logs(self.path, self._log_lengths, self.tensorboard, agent.num_timesteps)
         except BaseException:
             self.close()

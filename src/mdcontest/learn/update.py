@@ -37,7 +37,7 @@ class Averages(NamedTuple):
 
     cumulant: Any
     value: Any
-    batches: Any
+    batches: Any = float("inf")
 
 
 class Diagnostics(NamedTuple):

@@ -212,6 +212,8 @@ def _quiet_mujoco() -> Iterator[None]:
     except ImportError:
         yield
         return
+    except Exception as error:  # e.g. a value of MUJOCO_GL that it does not know
+        raise InputError(f"MuJoCo cannot be loaded: {error}") from error
 
     def warn(text: str) -> None:
         if "settotalmass" not in text:  # HalfCheetah's own file, nothing its user could do about
