@@ -59,7 +59,7 @@ class Settings:
     )
     queue_size: int = setting(100, "outcomes in the queue", "100; 10 for Reacher-NT and Walker2d-NT")
     first_iterate: int = setting(
-        0, "outcomes of the first policy compared with beside the queue", "100; 0 for the NT tasks"
+        0, "outcomes of the first policy compared with beside the queue", "100; not said for the NT tasks"
     )
     comparison_horizon: int = setting(
         1,

@@ -40,8 +40,12 @@ def walker2d_nt(
     direction: str = "high-fast-stable",
     weights: Sequence[float] = (1.0, 1.0, 1.0),
     horizon: int | None = None,
+    ended: float | None = None,
 ) -> Task:
-    """The task. `direction` is high-fast-stable or its reverse, `weights` multiply the scores first."""
+    """The task; `ended` is the margin of a walking outcome over having fallen, 0 unless given.
+
+    `direction` is high-fast-stable or its reverse, `weights` multiply the scores first.
+    """
     if direction not in ("high-fast-stable", "stable-fast-high"):
         raise InputError(f"direction must be high-fast-stable or stable-fast-high, got {direction!r}")
     given = read_numbers(weights, "weights")
@@ -49,4 +53,4 @@ def walker2d_nt(
         raise InputError(f"weights must be three positive numbers, got {weights}")
     matrix = BEATS if direction == "high-fast-stable" else -BEATS
     margin = Classes(functools.partial(dominant_class, weights=tuple(given.tolist())), matrix)
-    return Task("Walker2d-v5", margin, name="Walker2d-NT", horizon=horizon, group="nt")
+    return Task("Walker2d-v5", margin, ended, name="Walker2d-NT", horizon=horizon, group="nt")
