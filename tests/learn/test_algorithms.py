@@ -428,3 +428,11 @@ def test_the_average_of_hedge_converges_in_the_corridor(kind, seed, count):
     early, late = gaps_of(kind, seed, 250_000, (40_960,))
     assert late < 0.05
     assert late < early
+
+
+def test_a_comparison_horizon_as_long_as_the_episodes_is_sppo():
+    """Episodes end after 20 steps at the latest, so windows of 20 steps from their start are the episodes."""
+    task = tasks.make("RPSContinuous")
+    windows = trained(HPIClip, task, horizon=20, comparison_horizon=20)
+    assert same_parameters(windows, trained(SPPO, task, horizon=20))
+    assert not same_parameters(windows, trained(HPIClip, task, horizon=20))
