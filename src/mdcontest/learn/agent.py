@@ -181,7 +181,7 @@ class Agent:
     def _iterate(self, show: bool, callback: Callback | None) -> None:
         """Iterations of the running call until it is done or a callback ends it; the average policy at the end."""
         began, steps_before = time.perf_counter(), self.num_timesteps
-        with training_bars({"": f"{self.task.name} {self.algorithm.name} seed {self.seed}"}, show) as bar:
+        with training_bars({"": f"{self.task.name} {self.algorithm.name} {self.seed}"}, show) as bar:
             while self.call[0] < self.call[1]:
                 done, wanted = self.call
                 self._whole = False

@@ -10,9 +10,9 @@ from mdcontest.learn.logs import Progress
 
 
 def summary(report: Progress) -> str:
-    """The numbers a person wants to see while waiting."""
-    reward = "   –" if report.episode_return is None else f"{report.episode_return:.4g}"
-    return f"{report.steps_per_second:,.0f} steps/s  return {reward}  margin vs first {report.margin_vs_first:+.3g}"
+    """The numbers a person wants to see while waiting: steps a second, return, margin against the first policy."""
+    reward = "–" if report.episode_return is None else f"{report.episode_return:.4g}"
+    return f"{report.steps_per_second:,.0f}/s  return {reward}  margin {report.margin_vs_first:+.3f}"
 
 
 @contextlib.contextmanager
@@ -24,13 +24,14 @@ def training_bars(labels: dict[str, str], show: bool) -> Iterator[Callable[[str,
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+    columns = (  # 80 characters wide; a long name gives way first
+        TextColumn("{task.description}", table_column=Column(max_width=25, no_wrap=True)),
+        BarColumn(bar_width=8),
         TaskProgressColumn(),
-        TextColumn("{task.fields[summary]}"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[summary]}", table_column=Column(min_width=32, no_wrap=True)),
+        TimeRemainingColumn(compact=True),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
         entries = {key: bars.add_task(label, total=None, summary="starting …") for key, label in labels.items()}

@@ -43,7 +43,7 @@ def run_all(specs: list[RunSpec], jobs: int, show: bool = True) -> list[Result]:
     """Train all of them, at most `jobs` at a time, with a bar each; one that fails does not stop the others."""
     if jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
-    labels = {spec.folder: f"{spec.task} {spec.algorithm} seed {spec.seed}" for spec in specs}
+    labels = {spec.folder: f"{spec.task} {spec.algorithm} {spec.seed}" for spec in specs}
     with training_bars(labels, show) as report:
         return _run_all(specs, jobs, report)
 
