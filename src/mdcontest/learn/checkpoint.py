@@ -62,9 +62,8 @@ def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
         sync_folder(folder)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise RunError(
-            f"cannot write the checkpoint {target}: {error.strerror or error}; the one before is intact"
-        ) from None
+        rest = "; the one before is intact" if list_checkpoints(run) else ""
+        raise RunError(f"cannot write the checkpoint {target}: {error.strerror or error}{rest}") from None
     for old in list_checkpoints(run)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return target
