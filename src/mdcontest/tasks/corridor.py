@@ -9,6 +9,7 @@ floor between the rooms that loses to all three.
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from typing import Any
 
 import gymnasium
@@ -40,7 +41,7 @@ SMALL_STEPS = {
 stays there. Hedge converges on average when its steps are small, and as small as the advantages near a solution."""
 
 
-class Corridor(gymnasium.Env[Any, Any]):
+class Corridor(gymnasium.Env[Any, Any], ABC):
     """What both corridors share: the clock that ends episodes, pictures, and saving the state of a running episode."""
 
     position: Any
@@ -67,20 +68,25 @@ class Corridor(gymnasium.Env[Any, Any]):
     def load_state(self, state: dict[str, Any]) -> None:
         self.position = state["position"]
 
+    @abstractmethod
     def start(self) -> Any:
-        raise NotImplementedError
+        """Where an episode begins."""
 
+    @abstractmethod
     def move(self, action: Any) -> Any:
-        raise NotImplementedError
+        """Where one is after an action."""
 
+    @abstractmethod
     def observe(self) -> Any:
-        raise NotImplementedError
+        """What the environment returns as observation."""
 
+    @abstractmethod
     def floor_plan(self) -> Ints:
-        raise NotImplementedError
+        """The classes of equal stretches of the corridor, for pictures."""
 
+    @abstractmethod
     def place(self) -> float:
-        raise NotImplementedError
+        """Where the walker is, from 0 to 1."""
 
     def render(self) -> NDArray[np.uint8]:
         """The corridor from above, shape [60, 420, 3], the walker a red square."""
