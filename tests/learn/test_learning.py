@@ -20,7 +20,7 @@ def last_return(kind, task, seed, steps):
 def test_hpi_clip_is_ahead_of_sppo_when_episodes_are_long(task, count):
     """With one number for 2048 steps there is little to learn from; three seeds at 300 000 steps, or a glimpse of it.
 
-    Measured with three seeds at 300 000 steps: HalfCheetah 1866 against −915, Swimmer 46 against 22. Swimmer takes
+    Measured with three seeds at 300 000 steps: HalfCheetah 1690 against −831, Swimmer 41 against 17. Swimmer takes
     longer than a glimpse.
     """
     seeds, steps = count((1, 80_000), (3, 300_000))
