@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mdcontest.learn.launch import run_all
+from mdcontest.experiments.launch import run_all
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.spec import RunSpec
 

@@ -26,6 +26,7 @@ from mdcontest.verification import Verification, verify
 
 if _TYPE_CHECKING:
     from mdcontest import learn, tasks
+    from mdcontest.gap import estimate_gap
     from mdcontest.learn import HPI, PPO, SPPO, HPIClip, load_agent
     from mdcontest.tasks import Task
 
@@ -40,6 +41,7 @@ _LEARNING = {
     "PPO": "mdcontest.learn",
     "SPPO": "mdcontest.learn",
     "load_agent": "mdcontest.learn",
+    "estimate_gap": "mdcontest.gap",
 }
 """Names of the second floor: JAX and Gymnasium are imported when one of them is first used."""
 
@@ -83,6 +85,7 @@ __all__ = [
     "check_conditions",
     "cumulant",
     "decision_rule",
+    "estimate_gap",
     "examples",
     "learn",
     "load_agent",

@@ -13,12 +13,20 @@ class FileFormatError(InputError):
     """A file is truncated, corrupt, of another version, or larger than it may be."""
 
 
+class VersionError(FileFormatError):
+    """A file was written in another version of its format; nothing of it is read."""
+
+
 class SizeError(InputError):
     """The method would need more memory or time than it was allowed."""
 
 
 class RunError(InputError):
     """A training run had to stop: its environment, its margin or its disk failed. The last checkpoint is intact."""
+
+
+class BusyError(RunError):
+    """Another process holds the folder."""
 
 
 class NotUnichainError(InputError):
@@ -45,3 +53,12 @@ def preview(items: list[str], limit: int = 8) -> str:
     """A list short enough for an error text: the first few entries and how many there are."""
     shown = ", ".join(items[:limit])
     return f"[{shown}]" if len(items) <= limit else f"[{shown}, … {len(items)} in all]"
+
+
+def did_you_mean(name: str, known: list[str], what: str) -> str:
+    """The end of an error text about an unknown name: the nearest ones, or all there are."""
+    import difflib
+
+    plain = {entry.lower(): entry for entry in known}
+    near = [plain[key] for key in difflib.get_close_matches(str(name).lower(), plain, n=3, cutoff=0.5)]
+    return f"; did you mean {' or '.join(near)}?" if near else f"; the {what} are {', '.join(known)}"

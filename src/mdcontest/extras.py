@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from mdcontest.errors import InputError
 
-LEARNING = ("jax", "optax", "gymnasium", "safetensors")
+LEARNING = ("jax", "optax", "gymnasium", "safetensors", "pyarrow")
 
 
 def require_learning() -> None:

@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.errors import FileFormatError, InputError
+from mdcontest.errors import FileFormatError, InputError, VersionError
 
 VERSION = 1
 ARRAY_KINDS = "fiub"
@@ -169,7 +169,7 @@ def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> di
     if not isinstance(record["format"], str) or record["format"] != format:
         raise FileFormatError(f"{file} is a {record['format']!r} file, expected {format!r}")
     if type(record.get("version")) is not int or record["version"] != VERSION:
-        raise FileFormatError(f"{file} has version {record.get('version')!r}, this program reads version {VERSION}")
+        raise VersionError(f"{file} has version {record.get('version')!r}, this program reads version {VERSION}")
     return record
 
 

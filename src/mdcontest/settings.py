@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any
 
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, did_you_mean
 
 BASE = "not said; the same in the PPO it builds on"
 WHOLE = 0
@@ -172,14 +172,10 @@ def _require(holds: bool, name: str, value: Any, why: str) -> None:
 
 def make_settings(changes: Mapping[str, Any], base: Settings | None = None) -> Settings:
     """Settings from a mapping, e.g. of a file or of keyword arguments."""
-    import difflib
-
     known = [item.name for item in fields(Settings)]
     for name in changes:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else f"; the settings are {', '.join(known)}"
-            raise InputError(f"there is no setting {name!r}{hint}")
+            raise InputError(f"there is no setting {name!r}{did_you_mean(name, known, 'settings')}")
     return dataclasses.replace(base or Settings(), **changes)
 
 
@@ -198,3 +194,31 @@ def paper_settings(algorithm: str, group: str) -> dict[str, Any]:
         "comparison_horizon": WHOLE if algorithm == "sppo" else 1,
         "returned": "cloned" if cloned else "last",
     }
+
+
+# --- names and numbers as people type them ----------------------------------------------------------------
+
+ALGORITHM_NAMES = ("hpi-clip", "hpi", "sppo", "ppo")
+MOST_SEEDS = 10_000
+
+
+def algorithm_name(text: str) -> str:
+    """HPIClip, hpi_clip and hpi-clip are the same; what is none of them comes back as it is."""
+    plain = {name.replace("-", ""): name for name in ALGORITHM_NAMES}
+    return plain.get(text.lower().replace("_", "").replace("-", ""), text)
+
+
+def read_seeds(value: Any) -> list[int]:
+    """0-9, 0,2,5 or 3, or several of those with commas or in a list; in the order given, none twice."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    found: list[int] = []
+    try:
+        for part in (text for entry in parts for text in str(entry).split(",")):
+            low, _, high = part.partition("-")
+            first, last = int(low), int(high or low)
+            if not 0 <= last - first < MOST_SEEDS or first < 0:
+                raise ValueError
+            found.extend(range(first, last + 1))
+    except ValueError:
+        raise InputError(f"{value!r} are no seeds; write 0-9 or 0,2,5") from None
+    return list(dict.fromkeys(found))

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from mdcontest.errors import InputError
-from mdcontest.settings import Settings
+from mdcontest.settings import Settings, read_seeds
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -72,22 +72,12 @@ def reader_of(name: str, default: Any) -> Callable[[str], Any]:
     return read
 
 
-MOST_SEEDS = 10_000
-
-
 def seeds(text: str) -> list[int]:
-    """0-9, 0,2,5 or 3, or several of those with commas; in the order given, none twice."""
-    found: list[int] = []
+    """0-9, 0,2,5 or 3, or several of those with commas."""
     try:
-        for part in text.split(","):
-            low, _, high = part.partition("-")
-            first, last = int(low), int(high or low)
-            if not 0 <= last - first < MOST_SEEDS or first < 0:
-                raise ValueError
-            found.extend(range(first, last + 1))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} are no seeds; write 0-9 or 0,2,5") from None
-    return list(dict.fromkeys(found))
+        return read_seeds(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def steps(text: str) -> int:
@@ -106,15 +96,20 @@ def steps_or_none(text: str) -> int:
     return 0 if text == "0" else steps(text)
 
 
-def key_values(pairs: list[str]) -> dict[str, Any]:
+def key_values(pairs: list[str], flag: str = "--task-setting") -> dict[str, Any]:
     """theta=1.5 direction=clockwise → a dictionary; values are JSON where they can be, else text."""
     found: dict[str, Any] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise InputError(f"--task-setting {pair}: write KEY=VALUE")
-        try:
-            found[key] = json.loads(value)
-        except ValueError:
-            found[key] = value
+            raise InputError(f"{flag} {pair}: write KEY=VALUE")
+        found[key] = json_or_text(value)
     return found
+
+
+def json_or_text(text: str) -> Any:
+    """1.5, true and [1, 2] as what they are, anything else as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

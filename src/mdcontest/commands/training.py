@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
 from mdcontest.errors import InputError
 from mdcontest.extras import require_learning
+from mdcontest.settings import ALGORITHM_NAMES, algorithm_name
 from mdcontest.threads import one_thread
 
 if TYPE_CHECKING:
-    from mdcontest.learn.launch import Result
+    from mdcontest.experiments.launch import Result
     from mdcontest.learn.spec import RunSpec
 
-ALGORITHM_NAMES = ("hpi-clip", "hpi", "sppo", "ppo")
 DEFAULT_STEPS = 1_000_000
 DONE, FAILED = 0, 1
 
@@ -28,7 +28,7 @@ def add_commands(command: Any) -> None:
     """Add the parsers; `command(name, run, help, reads)` makes one."""
     train = command("train", run_train, "Train a policy from a margin, one process a seed.", reads=False)
     train.add_argument("task", metavar="TASK", nargs="?", help="a task by name; mdcontest tasks lists them")
-    train.add_argument("--algo", choices=ALGORITHM_NAMES, type=_algorithm, help="default hpi-clip")
+    train.add_argument("--algo", choices=ALGORITHM_NAMES, type=algorithm_name, help="default hpi-clip")
     train.add_argument("--steps", type=steps, metavar="N", help="environment steps (default 1e6)")
     train.add_argument("--seeds", "--seed", type=seeds, metavar="S", help="0-9 or 0,2,5 (default 0)")
     train.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default 1)")
@@ -65,19 +65,13 @@ def _policy_arguments(parser: argparse.ArgumentParser, episodes: int) -> None:
     parser.add_argument("--deterministic", action="store_true", help="the most likely action instead of a drawn one")
 
 
-def _algorithm(text: str) -> str:
-    """HPIClip, hpi_clip and hpi-clip are the same."""
-    plain = {name.replace("-", ""): name for name in ALGORITHM_NAMES}
-    return plain.get(text.lower().replace("_", "").replace("-", ""), text)
-
-
 # --- train ------------------------------------------------------------------------------------------------
 
 
 def run_train(options: argparse.Namespace) -> int:
     """Train, or finish what was interrupted; exit code 1 if some run failed."""
-    _prepare()
-    from mdcontest.learn import launch
+    prepare()
+    from mdcontest.experiments import launch
 
     if options.jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {options.jobs}")
@@ -101,7 +95,7 @@ def _say_how_to_go_on(folder: str) -> None:
 
 def _to_start(options: argparse.Namespace) -> list[RunSpec]:
     from mdcontest.learn.runs import DESCRIPTION
-    from mdcontest.learn.spec import RunSpec, is_finished, run_name
+    from mdcontest.learn.spec import RunSpec, is_finished
 
     if options.task is None:
         raise InputError("which task? mdcontest tasks lists them; --resume FOLDER finishes a run")
@@ -121,15 +115,16 @@ def _to_start(options: argparse.Namespace) -> list[RunSpec]:
             options.checkpoint_every,
             options.tensorboard,
         )
-        agent = spec.agent()  # wrong settings are found here, before anything starts
-        folder = _usable(options.out) / run_name(agent, number)
-        agent.close()
+        spec = spec.in_folder(_usable(options.out))
+        folder = Path(spec.folder)
         if is_finished(folder):
             print(f"already finished: {folder}")
         elif (folder / DESCRIPTION).exists():
             raise InputError(f"{folder} was interrupted; finish it with mdcontest train --resume {folder}")
         else:
-            specs.append(RunSpec(**(spec.record() | {"folder": str(folder)})))
+            specs.append(spec)
+    if specs:
+        specs[0].agent().close()  # an environment that cannot be made is found here, before anything starts
     return specs
 
 
@@ -168,7 +163,7 @@ def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
 
 def _train_here(spec: RunSpec, show: bool) -> Result:
     """One run in this process; what stops it is one line, and says how to go on."""
-    from mdcontest.learn.launch import Result
+    from mdcontest.experiments.launch import Result
     from mdcontest.learn.spec import is_started, train
 
     last: list[Any] = []
@@ -207,9 +202,10 @@ def run_play(options: argparse.Namespace) -> int:
     """Film a policy, or show it in a window."""
     if not options.video and not os.environ.get("DISPLAY") and sys.platform == "linux":
         raise InputError("there is no display to show it on; --video out.mp4 films it instead")
-    _prepare()
-    from mdcontest.learn.evaluate import play_episode, record_video
+    prepare()
+    from mdcontest.learn.evaluate import record_video
     from mdcontest.learn.loading import load_agent
+    from mdcontest.learn.play import play_episode
 
     agent = load_agent(options.run_folder)
     if options.video:
@@ -218,7 +214,7 @@ def run_play(options: argparse.Namespace) -> int:
         return DONE
     env = agent.task.make_env(agent.settings.horizon, render_mode="human")
     for episode in range(options.episodes):
-        played = play_episode(agent, env, options.seed + episode, options.deterministic)
+        played = play_episode(agent.task, agent, env, options.seed + episode, options.deterministic)
         print(f"episode {episode}: return {played.total_reward:.4g} in {played.length} steps")
     env.close()
     return DONE
@@ -226,7 +222,7 @@ def run_play(options: argparse.Namespace) -> int:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Returns, lengths, and margin against the first policy."""
-    _prepare()
+    prepare()
     from mdcontest.learn.evaluate import evaluate
     from mdcontest.learn.loading import load_agent
 
@@ -245,7 +241,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
 def run_tasks(options: argparse.Namespace) -> int:
     """Names of all tasks."""
-    _prepare()
+    prepare()
     from mdcontest import tasks
 
     for name in tasks.names():
@@ -253,7 +249,7 @@ def run_tasks(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _prepare() -> None:
+def prepare() -> None:
     """One thread for every numerical library, told before any of them is imported; warnings as one line."""
     os.environ.update(one_thread(dict(os.environ)))
     require_learning()

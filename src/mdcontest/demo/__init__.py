@@ -10,7 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
 from mdcontest import examples
-from mdcontest.demo.contests import COLUMNS, draw, solve_example, table_row
+from mdcontest.demo.contests import COLUMNS, draw, overview, solve_example, table_row
 from mdcontest.errors import InputError
 from mdcontest.report.page import write_page
 
@@ -44,7 +44,8 @@ def run_demo(folder: Path, iterations: int, steps: int = 0, jobs: int = 2) -> in
         )
         sections.insert(0, section)
     page = folder / "report.html"
-    write_page(page, f"Shipped contests, solved exactly and by {iterations} iterations of HPI", COLUMNS, rows, sections)
+    sections.insert(0, overview(rows))
+    write_page(page, f"Shipped contests, solved exactly and by {iterations} iterations of HPI", sections)
     console.print(f"report: {page}", soft_wrap=True)
     return 0 if all(one.ok for one in solved) else 1
 

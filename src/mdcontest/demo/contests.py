@@ -10,7 +10,7 @@ import numpy as np
 from mdcontest import examples
 from mdcontest.conditions import check_conditions
 from mdcontest.contest import Contest
-from mdcontest.report.page import InlineFigure, Section
+from mdcontest.report.page import InlineFigure, Section, Table
 from mdcontest.report.plots import BLUE, ORANGE, Curve, as_svg, gap_figure, heat_map
 from mdcontest.solution import Solution, Status
 from mdcontest.solvers import HPI, LinearProgram, solve
@@ -62,6 +62,17 @@ def table_row(one: Solved, iterations: int) -> list[str]:
         f"{one.theorem.gap:.0e}",
         f"{theorem_bound(one.contest, iterations):.0e}",
     ]
+
+
+def overview(rows: list[list[str]]) -> Section:
+    """All contests in one table."""
+    about = (
+        "Gaps are optimality gaps: what the best reply wins against the policy on average, zero at a solution. S and A "
+        "count states and actions. “Verified”: the linear program's certificate was checked over the rationals by code "
+        "that shares nothing with the solvers. “HPI gap” is with the adaptive learning rate; the last two columns are "
+        "the gap with the theorem's learning rate and the theorem's bound on it."
+    )
+    return Section("All contests", "", about, tables=[Table(COLUMNS, rows, sortable=True)])
 
 
 def draw(one: Solved, iterations: int, folder: Path) -> Section:

@@ -14,13 +14,13 @@ import numpy as np
 from mdcontest import tasks
 from mdcontest.arrays import Array
 from mdcontest.errors import RunError
+from mdcontest.experiments.launch import run_all
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import HPIClip
 from mdcontest.learn.evaluate import play_episodes
-from mdcontest.learn.launch import run_all
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.logs import Logs
-from mdcontest.learn.spec import RunSpec, run_name
+from mdcontest.learn.spec import RunSpec
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.report.learning_plots import Series, curves_figure, trace_figure
 from mdcontest.report.page import InlineFigure, Section
@@ -86,8 +86,7 @@ def _train(folder: Path, steps: int, jobs: int) -> dict[str, Agent]:
     specs = {}
     for label, algorithm in (("HPI-Clip", "hpi-clip"), ("SPPO", "sppo")):
         spec = RunSpec(TASK, algorithm, SEED, steps, "", settings={"horizon": HORIZON})
-        name = run_name(spec.agent(), steps)
-        specs[label] = RunSpec(**(spec.record() | {"folder": str(folder / name)}))
+        specs[label] = spec.in_folder(folder)
     for result in run_all(list(specs.values()), jobs):
         if result.error:
             raise RunError(f"{result.spec.algorithm} on {TASK}: {result.error}")

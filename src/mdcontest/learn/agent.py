@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,14 +44,10 @@ class Agent:
     def __init__(self, task: Task, seed: int = 0, *, preset: str | None = None, **settings: Any) -> None:
         if not isinstance(task, Task):
             raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
-        if preset not in (None, "paper"):
-            raise InputError(f"there is no preset {preset!r}; the preset is 'paper', and None is this library's own")
         if not (isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0):
             raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
-        base = paper_settings(self.algorithm.name, task.group) if preset else dict(task.recommended)
-        chosen = self.defaults | base | settings
         self.task, self.seed = task, int(seed)
-        self.settings = self._settle(make_settings(chosen))
+        self.settings = self.choose_settings(task, preset, settings)
         self.learner = Learner(task, self.algorithm, self.settings, self.seed)
         self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         """Return and length of the last finished episodes."""
@@ -68,11 +64,16 @@ class Agent:
         self.returned = ReturnedPolicy(self.learner, self.seed)
         """The policy that predict uses."""
 
-    def _settle(self, settings: Settings) -> Settings:
-        """Replace what depends on task and algorithm by what it comes to."""
+    @classmethod
+    def choose_settings(cls, task: Task, preset: str | None, given: Mapping[str, Any]) -> Settings:
+        """All settings of an agent for this task: what is given, before the preset, before the defaults."""
+        if preset not in (None, "paper"):
+            raise InputError(f"there is no preset {preset!r}; the preset is 'paper', and None is this library's own")
+        base = paper_settings(cls.algorithm.name, task.group) if preset else dict(task.recommended)
+        settings = make_settings({**cls.defaults, **base, **given})
         if settings.returned != "auto":
             return settings
-        transitive = self.task.is_reward_difference or self.algorithm.cumulant == "reward"
+        transitive = task.is_reward_difference or cls.algorithm.cumulant == "reward"
         return settings.replace(returned="last" if transitive else "mixture")
 
     # --- learning -----------------------------------------------------------------------------------------
@@ -233,6 +234,10 @@ class Agent:
         """
         return self.returned.predict(obs, state, episode_start, deterministic)
 
+    def draw_policy(self) -> tuple[Policy, np.random.Generator]:
+        """The policy that the next episode plays, and the generator of its actions: `predict` for whole episodes."""
+        return self.returned.draw_policy()
+
     def decision_rule(self) -> Array:
         """d(a|s) of the returned policy over the states of the task's finite model, shape [S, A].
 
@@ -242,7 +247,7 @@ class Agent:
 
     def seed_predictions(self, seed: int) -> None:
         """Make the draws of `predict` start anew from a seed."""
-        self.returned.seed(seed)
+        self.returned.seed_predictions(seed)
 
     @property
     def policy(self) -> Policy:
@@ -264,6 +269,12 @@ class Agent:
         except TypeError:
             raise InputError(f"folder must be a path, got {folder!r}") from None
         save_copy(self, path)
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint into the run's folder now, from within a callback; they are also written on schedule."""
+        if self._folder is None or not self.is_learning:
+            raise InputError("there is no running call of learn with a folder to write a checkpoint of")
+        self._folder.checkpoint(self)
 
     def close(self) -> None:
         """Close the environments and files; the agent cannot learn or predict from here on."""

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,8 @@ import numpy as np
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.learn.agent import Agent
-from mdcontest.outcomes import Outcomes, concatenate
-
-
-@dataclass(frozen=True)
-class Played:
-    """One episode of a policy."""
-
-    outcomes: Outcomes
-    total_reward: float
-    length: int
-    terminated: bool
-    """Whether it ended by itself rather than by being cut off."""
+from mdcontest.learn.play import Played, play_episode, require_counts
+from mdcontest.outcomes import concatenate
 
 
 @dataclass(frozen=True)
@@ -52,52 +42,13 @@ class Evaluation:
         }
 
 
-def play_episode(
-    agent: Agent,
-    env: Any,
-    seed: int | None,
-    deterministic: bool = False,
-    watch: Callable[[], Any] | None = None,
-    max_steps: int = 10_000,
-) -> Played:
-    """One episode of the returned policy, cut off after `max_steps`; `watch` is called before every step."""
-    reader, actions = agent.task.spaces
-    rows: list[tuple[Any, ...]] = []
-    obs, state, terminated, truncated = env.reset(seed=seed)[0], None, False, False
-    before = np.array(reader.flatten(obs), float)
-    while not (terminated or truncated) and len(rows) < max_steps:
-        if watch is not None:
-            watch()
-        action, state = agent.predict(obs, state, deterministic=deterministic)
-        obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
-        after = np.array(reader.flatten(obs), float)  # copies: an environment may hand out the same array every time
-        missing = [key for key in agent.task.info_keys if key not in info]
-        if missing:
-            raise InputError(f"{agent.task.name}: the info of step {len(rows) + 1} has no entry {missing[0]!r}")
-        rows.append((before, action, float(reward), after, [np.array(info[key]) for key in agent.task.info_keys]))
-        before = after
-    flat, taken, rewards, following, kept = zip(*rows, strict=True)
-    info_arrays = {key: np.array([entry[i] for entry in kept]) for i, key in enumerate(agent.task.info_keys)}
-    outcomes = Outcomes(
-        reader.raw(np.array(flat)), np.array(taken), np.array(rewards), reader.raw(np.array(following)), info_arrays
-    )
-    return Played(outcomes, float(np.sum(rewards)), len(rows), bool(terminated))
-
-
-def _require_counts(episodes: int, seed: int) -> None:
-    if not (isinstance(episodes, int) and episodes >= 1):
-        raise InputError(f"episodes must be at least 1 and whole, got {episodes}")
-    if not (isinstance(seed, int) and seed >= 0):
-        raise InputError(f"seed must be a whole number, not negative, got {seed}")
-
-
 def play_episodes(agent: Agent, episodes: int, seed: int = 0, deterministic: bool = False) -> list[Played]:
     """Several episodes with seeds seed, seed + 1, …; the draws of the policy start from the same seed."""
-    _require_counts(episodes, seed)
+    require_counts(episodes, seed)
     agent.seed_predictions(seed)
     env = agent.task.make_env(agent.settings.horizon)
     try:
-        return [play_episode(agent, env, seed + i, deterministic) for i in range(episodes)]
+        return [play_episode(agent.task, agent, env, seed + i, deterministic) for i in range(episodes)]
     finally:
         env.close()
 
@@ -128,7 +79,7 @@ def record_video(
         import imageio.v2 as imageio
     except ImportError:
         raise InputError("video needs imageio and imageio-ffmpeg: pip install 'mdcontest[learn]'") from None
-    _require_counts(episodes, seed)
+    require_counts(episodes, seed)
     target = Path(path)
     if target.suffix.lower() != ".mp4":
         raise InputError(f"{target}: the video must be named *.mp4")
@@ -145,7 +96,9 @@ def record_video(
                 left = max_frames - frames
                 if left > 0:
                     show = functools.partial(_append_frame, writer, env)
-                    frames += play_episode(agent, env, seed + episode, deterministic, show, max_steps=left).length
+                    frames += play_episode(
+                        agent.task, agent, env, seed + episode, deterministic, show, max_steps=left
+                    ).length
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None

@@ -8,6 +8,8 @@ the mixture's occupancy is the average (1/K) Σ_k x^{π_k}.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,12 @@ class Iterates:
             return Policy(actor, Unchanged(self._size))
         parts = row[first:-1].astype(float).reshape(4, self._size)
         return Policy(actor, Moments.of(parts[0] + parts[1], parts[2] + parts[3]))
+
+    def head(self, count: int) -> Iterates:
+        """π_1 … π_count only, as they were stored then."""
+        part = copy.copy(self)
+        part.rows = self.rows.head(count)
+        return part
 
     def mean_lengths(self) -> Array:
         """Mean episode length of each iterate, shape [K].

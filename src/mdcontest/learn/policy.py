@@ -77,7 +77,7 @@ class Policy:
 
     def update(self, actor: Params) -> None:
         """Take over new weights."""
-        weights = {name: np.ascontiguousarray(value, np.float32) for name, value in actor.items()}
+        self.weights = weights = {name: np.ascontiguousarray(value, np.float32) for name, value in actor.items()}
         self._hidden = [(weights[f"w{i}"], weights[f"b{i}"]) for i in range(depth(weights) - 1)]
         last = depth(weights) - 1
         self._last = weights[f"w{last}"], weights[f"b{last}"]

@@ -1,7 +1,8 @@
-"""The policy an agent returns: its last iterate, the mixture of all, or the clone of their average."""
+"""Policies as they are returned and played: the last iterate, the mixture of all, or the clone of their average."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -9,48 +10,57 @@ from numpy.typing import NDArray
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
-from mdcontest.learn.iterates import Mixture
+from mdcontest.learn.iterates import Iterates, Mixture
 from mdcontest.learn.learner import Learner
 from mdcontest.learn.policy import Policy
 from mdcontest.occupancy import decision_rule, occupancy
+from mdcontest.tasks import Task
 
 
-class ReturnedPolicy:
-    """Acts for an agent. Its draws have a stream of their own, so predicting never changes what is learned."""
+class ActingPolicy(ABC):
+    """Acts on raw observations. Its draws have a stream of their own, so predicting never changes what is learned."""
 
-    def __init__(self, learner: Learner, seed: int) -> None:
-        self.learner = learner
+    def __init__(self, task: Task, rng: np.random.Generator) -> None:
+        self.task, self._rng = task, rng
         self._mixture: Mixture | None = None
-        self._rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(7)[6])
-
-    def seed(self, seed: int) -> None:
-        """Make the draws start anew from a seed."""
-        self._rng = np.random.default_rng(seed)
 
     @property
-    def is_mixture(self) -> bool:
-        """Whether it is made of stored iterates; before there are any, it is the first policy."""
-        return self.learner.settings.returned == "mixture" and len(self.learner.iterates) > 0
-
-    @property
+    @abstractmethod
     def policy(self) -> Policy:
-        """The last policy, or the cloned one where that is returned and ready."""
-        if self.learner.settings.returned == "cloned" and self.learner.cloned is not None:
-            return Policy(self.learner.cloned, self.learner.policy.moments)
-        return self.learner.policy
+        """The one policy it plays, where it is no mixture."""
+
+    @property
+    @abstractmethod
+    def iterates(self) -> Iterates:
+        """The stored iterates a mixture draws from."""
+
+    @property
+    @abstractmethod
+    def is_mixture(self) -> bool:
+        """Whether each episode plays a stored iterate."""
 
     @property
     def mixture(self) -> Mixture:
         """The mixture of the stored iterates."""
-        if self._mixture is None or self._mixture.iterates is not self.learner.iterates:
-            self._mixture = Mixture(self.learner.iterates)
+        if self._mixture is None or self._mixture.iterates is not self.iterates:
+            self._mixture = Mixture(self.iterates)
         return self._mixture
+
+    def seed_predictions(self, seed: int) -> None:
+        """Make the draws start anew from a seed."""
+        self._rng = np.random.default_rng(seed)
+
+    def draw_policy(self) -> tuple[Policy, np.random.Generator]:
+        """What the next episode plays, and the generator of its actions; draws as `predict` would."""
+        if not self.is_mixture:
+            return self.policy, self._rng
+        return self.mixture.policy(int(self.mixture.draw(self._rng, 1)[0])), self._rng
 
     def predict(
         self, obs: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, NDArray[np.int64] | None]:
         """See `Agent.predict`."""
-        reader, actions = self.learner.task.spaces
+        reader, actions = self.task.spaces
         vectors, single = reader.batch(obs)
         if not np.isfinite(vectors).all():
             raise InputError("an observation passed to predict is not finite")
@@ -72,18 +82,44 @@ class ReturnedPolicy:
             return self.mixture.draw(self._rng, size)
         kept = np.asarray(state).reshape(-1)
         whole = kept.dtype.kind in "iu" and len(kept) == size
-        if not whole or (size and not 0 <= kept.min() <= kept.max() < len(self.learner.iterates)):
+        if not whole or (size and not 0 <= kept.min() <= kept.max() < len(self.iterates)):
             raise InputError(f"state must be what predict returned for {size} observations, got {state!r}")
         starts = np.asarray(False if episode_start is None else episode_start, bool)
         if starts.size not in (1, size):
             raise InputError(f"episode_start has {starts.size} entries for {size} observations")
+        if not starts.any():
+            return kept
         return np.where(starts.reshape(-1), self.mixture.draw(self._rng, size), kept)
 
     def decision_rule(self) -> Array:
         """See `Agent.decision_rule`."""
-        model = self.learner.task.finite_model()
+        model = self.task.finite_model()
         if not self.is_mixture:
             return self.policy.probabilities(model.observations)
-        stored = self.learner.iterates
+        stored = self.iterates
         rules = (stored.policy(k).probabilities(model.observations) for k in range(len(stored)))
         return decision_rule(sum(occupancy(model.contest, rule) for rule in rules) / len(stored))
+
+
+class ReturnedPolicy(ActingPolicy):
+    """What an agent returns: it follows the agent as that goes on learning."""
+
+    def __init__(self, learner: Learner, seed: int) -> None:
+        super().__init__(learner.task, np.random.default_rng(np.random.SeedSequence(seed).spawn(7)[6]))
+        self.learner = learner
+
+    @property
+    def is_mixture(self) -> bool:
+        """Before there are iterates, it is the first policy."""
+        return self.learner.settings.returned == "mixture" and len(self.learner.iterates) > 0
+
+    @property
+    def policy(self) -> Policy:
+        """The last policy, or the cloned one where that is returned and ready."""
+        if self.learner.settings.returned == "cloned" and self.learner.cloned is not None:
+            return Policy(self.learner.cloned, self.learner.policy.moments)
+        return self.learner.policy
+
+    @property
+    def iterates(self) -> Iterates:
+        return self.learner.iterates

@@ -6,6 +6,7 @@ checkpoint are cut off when it is resumed, so appending needs no care of its own
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 import zlib
@@ -56,6 +57,12 @@ class Rows:
         """All rows as an array that stays on disk, shape [count, width]."""
         self._file.flush()
         return np.memmap(self._file, "<f4", "r", shape=(self.count, self.width))
+
+    def head(self, count: int) -> Rows:
+        """The first rows only, of the same file; for reading."""
+        part = copy.copy(self)
+        part.count = min(count, self.count)
+        return part
 
     def sync(self) -> None:
         """Everything appended is on disk when this returns."""

@@ -2,6 +2,7 @@
 
 RUN/run.json       task, algorithm, seed, settings, versions, status
 RUN/progress.csv, RUN/episodes.csv, RUN/tensorboard/   see logs.py
+RUN/progress.parquet, RUN/episodes.parquet             the same once it is finished, see export.py
 RUN/iterates.f32, RUN/cloning.f32                      see rows.py
 RUN/checkpoints/…                                      see checkpoint.py
 """
@@ -17,10 +18,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from mdcontest.errors import FileFormatError, InputError, RunError
+from mdcontest.errors import BusyError, FileFormatError, InputError
 from mdcontest.files import read_record, write_record
 from mdcontest.learn import cloning, iterates
 from mdcontest.learn.checkpoint import identity, newest_identity, write_checkpoint
+from mdcontest.learn.export import export_logs
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.persist import learner_record
 from mdcontest.learn.rollout import Episode
@@ -99,6 +101,7 @@ class RunFolder:
         self.close()
 
     def finished(self, agent: Agent) -> None:
+        export_logs(self.path, self.description)
         self.write(FINISHED, steps=agent.num_timesteps)
         self.close()
 
@@ -227,19 +230,19 @@ def read_description(path: Path) -> dict[str, Any]:
     return read_record(path / DESCRIPTION, FORMAT, max_bytes=MAX_BYTES)
 
 
-def lock_folder(path: Path) -> IO[bytes] | None:
+def lock_folder(path: Path, name: str = ".lock", doing: str = "training in") -> IO[bytes] | None:
     """Held while a process trains in the folder; the system lets go of it when the process ends, however it ends."""
     try:
         import fcntl
     except ImportError:  # no such locks here
         return None
     try:
-        file = open(path / ".lock", "wb")  # noqa: SIM115
+        file = open(path / name, "wb")  # noqa: SIM115
     except OSError as error:
         raise InputError(f"cannot write to the folder {path}: {error.strerror}") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise RunError(f"another process is training in {path}") from None
+        raise BusyError(f"another process is {doing} {path}") from None
     return file

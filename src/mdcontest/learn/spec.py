@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mdcontest import tasks
-from mdcontest.errors import FileFormatError, InputError
+from mdcontest.errors import FileFormatError, InputError, did_you_mean
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.loading import load_agent
-from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, plain, read_description
+from mdcontest.settings import Settings
+from mdcontest.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,29 @@ class RunSpec:
     def record(self) -> dict[str, Any]:
         return asdict(self)
 
+    def in_folder(self, out: Path) -> RunSpec:
+        """The same run in its own folder within `out`. Wrong names and settings are found here, before it starts."""
+        if self.algorithm not in ALGORITHMS:
+            near = did_you_mean(self.algorithm, [*ALGORITHMS], "algorithms")
+            raise InputError(f"there is no algorithm {self.algorithm!r}{near}")
+        task = tasks.make(self.task, **self.task_settings)
+        plain(task.settings)
+        settings = ALGORITHMS[self.algorithm].choose_settings(task, self.preset, self.settings)
+        name = run_name(task, self.algorithm, self.seed, settings, self.steps)
+        return replace(self, folder=str(out / name))
+
     def agent(self) -> Agent:
         """A new agent for this run."""
         task = tasks.make(self.task, **self.task_settings)
         return ALGORITHMS[self.algorithm](task, self.seed, preset=self.preset, **self.settings)
 
 
-def run_name(agent: Agent, steps: int) -> str:
+def run_name(task: Task, algorithm: str, seed: int, settings: Settings, steps: int) -> str:
     """Task, algorithm, seed, and a hash of everything that decides the result: the same for the same run."""
-    content = {"task": agent.task.settings, "settings": agent.settings.record(), "steps": steps}
+    content = {"task": task.settings, "settings": settings.record(), "steps": steps}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:8]
-    task = re.sub(r"[^A-Za-z0-9._-]", "-", agent.task.name)
-    return f"{task}_{agent.algorithm.name}_seed{agent.seed}_{digest}"
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", task.name)
+    return f"{name}_{algorithm}_seed{seed}_{digest}"
 
 
 def train(spec: RunSpec, progress: bool = False, callback: Any = None) -> Agent:

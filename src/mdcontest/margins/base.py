@@ -104,6 +104,17 @@ class Margin(ABC):
     def rows_bound(self, f: Any) -> float:
         """An upper bound on |M| between any two rows of f."""
 
+    def parts(self, g: Any) -> list[tuple[Margin, Any]]:
+        """Margins on separate features whose sum this one is, each with its part of the rows; itself if it is none."""
+        return [(self, g)]
+
+    def extremes(self, g: Any) -> Any:
+        """Rows among which Σ_j w_j M(f, gⱼ) has its supremum over *all* feature values f, whatever the weights.
+
+        None where feature values have no limit, or where nobody knows them.
+        """
+        return None
+
     # --- what every margin offers -------------------------------------------------------------------------
 
     def rows(self, z: Any = None) -> Any:

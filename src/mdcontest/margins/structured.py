@@ -120,6 +120,9 @@ class Classes(Margin):
         shares = np.bincount(g, weights, minlength=len(self.class_matrix))
         return (self.class_matrix @ shares)[f]
 
+    def extremes(self, g: Any) -> Any:
+        return np.arange(len(self.class_matrix))
+
     def rows_bound(self, f: Any) -> float:
         present = np.unique(f)
         return float(np.abs(self.class_matrix[np.ix_(present, present)]).max())
@@ -201,8 +204,30 @@ class Signs(Margin):
             return None
         return TURN / 2 if arc is None else min(float(np.round(arc / period * TURN)), TURN / 2)
 
+    def parts(self, g: Any) -> list[tuple[Margin, Any]]:
+        return [(self._only(k), g[:, k : k + 1]) for k in range(len(self.weights))]
+
+    def _only(self, k: int) -> Signs:
+        """The margin on feature k alone; it reads rows that are encoded already."""
+        return Signs(_as_they_are, self.weights[k : k + 1], [self.period[k]], [self.arc[k]])
+
+    def extremes(self, g: Any) -> Any:
+        """Of one feature: beyond all others, or, on a circle, at and between the places where the sum can change."""
+        if len(self.weights) != 1:
+            return None
+        arc = self._arc_steps(0)
+        if arc is None:
+            return np.array([[np.copysign(np.inf, self.weights[0])]])
+        places = np.unique(g[:, 0])
+        changes = np.unique(np.concatenate([places, (places + arc) % TURN, (places - arc) % TURN]))
+        return np.concatenate([changes, changes + 0.5])[:, None]  # steps of a turn are whole numbers: 0.5 is between
+
     def rows_bound(self, f: Array) -> float:
         return float(np.abs(self.weights).sum())
+
+
+def _as_they_are(rows: Any) -> Any:
+    return rows
 
 
 def _signed_mass(f: Array, values: Array, below: Array, arc: float | None) -> Array:

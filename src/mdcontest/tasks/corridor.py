@@ -159,6 +159,7 @@ def rps_corridor(slip: float = 0.1, end: float = 0.1) -> Task:
         name="RPSCorridor",
         model=functools.partial(_model, slip, end),
         recommended=SMALL_STEPS,
+        class_names=ROOMS,
     )
 
 
@@ -210,4 +211,4 @@ def rps_continuous(end: float = 0.05) -> Task:
     if not 0 <= end < 1:
         raise InputError(f"end is a probability below 1, got {end}")
     margin = Classes(_class_of_position, FLOOR_LOSES)
-    return Task(functools.partial(ContinuousCorridor, end), margin, name="RPSContinuous")
+    return Task(functools.partial(ContinuousCorridor, end), margin, name="RPSContinuous", class_names=(*ROOMS, "floor"))

@@ -57,4 +57,16 @@ def reacher_nt(
         period=[None, 2 * np.pi],
         arc=[None, theta],
     )
-    return Task("Reacher-v5", margin, name="Reacher-NT", horizon=horizon, group="nt")
+    return Task(
+        "Reacher-v5",
+        margin,
+        name="Reacher-NT",
+        horizon=horizon,
+        group="nt",
+        positions=_fingertip_of,
+        reach=sum(LINKS),
+    )
+
+
+def _fingertip_of(z: Outcomes) -> Array:
+    return fingertip(z.obs)

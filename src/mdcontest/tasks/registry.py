@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, did_you_mean
 from mdcontest.tasks.corridor import rps_continuous, rps_corridor
 from mdcontest.tasks.reacher_nt import reacher_nt
 from mdcontest.tasks.suite import SUITE, suite_task
@@ -72,4 +72,5 @@ def _find(name: str) -> Callable[..., Task]:
                 return point.load()
             except Exception as error:
                 raise InputError(f"the task {name} of {point.value} cannot be loaded: {error!r}") from error
-    raise InputError(f"there is no task {name!r}; the tasks are {', '.join(names())}")
+    near = did_you_mean(name, names(), "tasks")
+    raise InputError(f"there is no task {name!r}{near}{' (mdcontest tasks lists all)' if 'mean' in near else ''}")

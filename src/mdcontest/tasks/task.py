@@ -77,6 +77,14 @@ class Task:
     for a task that the registry did not make."""
     recommended: Mapping[str, Any] = field(default_factory=dict)
     """Settings an agent uses on this task unless it is told others, or the paper's."""
+    largest_reward: float | None = None
+    """The most that a step can be worth where the margin is a reward difference; bounds a policy's gap from above."""
+    class_names: Sequence[str] = ()
+    """What the classes of a class margin are called, for pictures."""
+    positions: Callable[[Outcomes], Array] | None = None
+    """Where an outcome is in the plane, shape [B, 2], for pictures of what a policy does."""
+    reach: float = 1.0
+    """How far from the origin positions can lie."""
     model: Callable[[], FiniteModel] | None = None
     """The finite contest behind the environment, where there is one."""
 

@@ -53,4 +53,4 @@ def walker2d_nt(
         raise InputError(f"weights must be three positive numbers, got {weights}")
     matrix = BEATS if direction == "high-fast-stable" else -BEATS
     margin = Classes(functools.partial(dominant_class, weights=tuple(given.tolist())), matrix)
-    return Task("Walker2d-v5", margin, ended, name="Walker2d-NT", horizon=horizon, group="nt")
+    return Task("Walker2d-v5", margin, ended, name="Walker2d-NT", horizon=horizon, group="nt", class_names=CLASSES)

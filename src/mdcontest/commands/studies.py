@@ -1,0 +1,287 @@
+"""`mdcontest sweep`, `gap`, `trace` and `report`: whole studies."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
+from mdcontest.commands.training import prepare
+from mdcontest.errors import InputError
+
+if TYPE_CHECKING:
+    from mdcontest.experiments.engine import Entry
+    from mdcontest.experiments.sweep import Sweep
+
+DONE, FAILED = 0, 1
+
+
+def add_commands(command: Any) -> None:
+    """Add the parsers; `command(name, run, help, reads)` makes one."""
+    sweep = command(
+        "sweep", run_sweep, "Train tasks × algorithms × seeds × settings, and survive anything.", reads=False
+    )
+    sweep.add_argument("file", nargs="?", metavar="FILE", help="a sweep as TOML; flags go before what it says")
+    sweep.add_argument("--tasks", metavar="A,B", help="tasks by name; mdcontest tasks lists them")
+    sweep.add_argument("--algos", dest="algorithms", metavar="x,y", help="of hpi-clip, hpi, sppo, ppo")
+    sweep.add_argument("--seeds", type=seeds, metavar="S", help="0-9 or 0,2,5 (default 0)")
+    sweep.add_argument("--steps", type=steps, metavar="N", help="environment steps of each run (default 1e6)")
+    sweep.add_argument("--out", metavar="FOLDER", help="the folder of runs (default the file's, or runs)")
+    sweep.add_argument("--preset", choices=["paper"], help="the paper's settings for each task and algorithm")
+    sweep.add_argument(
+        "--grid", action="append", default=[], metavar="SETTING=V,W", help="a setting that varies; may be repeated"
+    )
+    sweep.add_argument(
+        "--task-setting", action="append", default=[], metavar="KEY=VALUE", help="a setting of every task of the sweep"
+    )
+    sweep.add_argument("--gap-every", type=steps, metavar="N", help="bracket gaps every so many steps of each run")
+    sweep.add_argument("--trace-every", type=steps, metavar="N", help="sample what policies do every so many steps")
+    sweep.add_argument("--checkpoint-every", type=int, metavar="N", help="iterations (default 10)")
+    sweep.add_argument("--dry-run", action="store_true", help="print what would run, and what it would take")
+    _place_arguments(sweep)
+    add_settings(sweep)
+
+    gap = command("gap", run_gap, "Bracket the optimality gap of a run's policy, or of its policies over time.", False)
+    gap.add_argument("run_folders", metavar="RUN", nargs="+", help="the folder of a run, or a folder of runs")
+    gap.add_argument("--every", type=steps, metavar="N", help="every so many steps, not only at the end")
+    gap.add_argument("--returned", metavar="KIND", help="last, mixture or cloned, or several with commas")
+    gap.add_argument("--trajectories", type=int, metavar="N", help="episodes to respond to (default 100)")
+    gap.add_argument("--steps", type=steps, metavar="N", help="training steps of a best response (default 200000)")
+    gap.add_argument("--restarts", type=int, metavar="N", help="best responses trained (default 2)")
+    gap.add_argument("--evaluation-steps", type=steps, metavar="N", help="fresh steps at least (default 50000)")
+    gap.add_argument("--confidence", type=float, metavar="X", help="of each interval (default 0.95)")
+    gap.add_argument("--seed", type=int, default=0, metavar="S", help="of everything random in it (default 0)")
+    gap.add_argument("--json", action="store_true", help="print the results as JSON")
+    _place_arguments(gap)
+
+    trace = command("trace", run_trace, "Sample what a run's policies do over time, for the report.", reads=False)
+    trace.add_argument("run_folders", metavar="RUN", nargs="+", help="the folder of a run, or a folder of runs")
+    trace.add_argument("--every", type=steps, metavar="N", help="every so many steps, not only at the end")
+    trace.add_argument("--episodes", type=int, default=10, metavar="N", help="default 10")
+    _place_arguments(trace)
+
+    report = command("report", run_report, "Write a page about a folder of runs: curves, verdicts, gaps.", reads=False)
+    report.add_argument("folder", metavar="FOLDER", help="a folder of runs")
+    report.add_argument("--out", default="report.html", metavar="PAGE.html", help="default report.html")
+    report.add_argument("--title", metavar="TEXT", help="of the page")
+    report.add_argument("--baseline", metavar="NAME", help="what others are compared with (default sppo)")
+
+
+def _place_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default one a core)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="run on a Ray cluster instead: auto, or HOST:PORT")
+    parser.add_argument("--retries", type=int, default=2, metavar="N", help="of a job that fails (default 2)")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+# --- sweep ------------------------------------------------------------------------------------------------
+
+
+def run_sweep(options: argparse.Namespace) -> int:
+    """Run, or go on with, a sweep; exit code 1 if some run failed in the end."""
+    prepare()
+    if options.ray:
+        from mdcontest.experiments.ray_cluster import import_ray
+
+        import_ray()
+    sweep, folder = _read(options)
+    out = Path(options.out or folder or "runs")
+    jobs = sweep.jobs(out)
+    if options.dry_run:
+        return _print_plan(sweep, out, options.jobs)
+    first = {job.content["task"]: job for job in reversed(jobs)}
+    for job in first.values():  # an environment that cannot be made is found here, before anything starts
+        if not job.is_done():
+            _spec(job).agent().close()
+    return _work(jobs, out, options, f"mdcontest sweep with the same arguments goes on in {out}")
+
+
+def _spec(job: Any) -> Any:
+    from mdcontest.learn.spec import RunSpec
+
+    return RunSpec(**job.content)
+
+
+def _read(options: argparse.Namespace) -> tuple[Sweep, str | None]:
+    """The sweep of the file and the flags."""
+    from mdcontest.experiments.sweep import make_sweep, read_sweep
+
+    names = ("tasks", "algorithms", "seeds", "steps", "preset", "trace_every", "checkpoint_every")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.gap_every is not None:
+        given["gap"] = {"every": options.gap_every}
+    if settings := given_settings(options):
+        given["settings"] = settings
+    if options.grid:
+        given["grid"] = {key: _values(value) for key, value in key_values(options.grid, "--grid").items()}
+    if options.file is None and "tasks" not in given:
+        raise InputError("which sweep? name a TOML file, or --tasks A,B --algos x,y --seeds 0-9 --steps N")
+    if options.task_setting:
+        if "tasks" not in given:
+            raise InputError("--task-setting needs --tasks; a sweep's file has [task_settings.NAME] instead")
+        own = key_values(options.task_setting)
+        given["task_settings"] = dict.fromkeys(given["tasks"].split(","), own)
+    if options.file is None:
+        return make_sweep(given), None
+    return read_sweep(options.file, **given)
+
+
+def _values(value: Any) -> list[Any]:
+    """1,4,16 → [1, 4, 16]."""
+    from mdcontest.commands.options import json_or_text
+
+    return value if isinstance(value, list) else [json_or_text(part) for part in str(value).split(",")]
+
+
+def _print_plan(sweep: Sweep, out: Path, jobs: int | None) -> int:
+    from mdcontest.experiments.cost import estimate_cost
+    from mdcontest.experiments.launch import cores
+    from mdcontest.experiments.table import clock
+
+    print("timing each task for a moment …", file=sys.stderr, flush=True)
+    lines, workers = estimate_cost(sweep, out), jobs or cores()
+    print(f"{'task':<26} {'algorithm':<9} {'runs':>5} {'done':>5} {'steps left':>11} {'steps/s':>8} {'core hours':>10}")
+    for line in lines:
+        print(
+            f"{line.task:<26} {line.algorithm:<9} {line.runs:>5} {line.done:>5} {line.steps:>11,} "
+            f"{1 / line.seconds_a_step:>8,.0f} {line.core_seconds / 3600:>10.2f}"
+        )
+    total = sum(line.core_seconds for line in lines)
+    runs, done = sum(line.runs for line in lines), sum(line.done for line in lines)
+    print(
+        f"{runs} runs into {out}, {done} done; about {total / 3600:.2f} core hours, {clock(total / workers)} on ",
+        end="",
+    )
+    print(f"{workers} cores")
+    return DONE
+
+
+# --- gap and trace ----------------------------------------------------------------------------------------
+
+
+def run_gap(options: argparse.Namespace) -> int:
+    """Measure what is not measured yet, and print all of it."""
+    prepare()
+    from mdcontest.experiments.jobs import gap_job
+    from mdcontest.gap.bracket import GapBracket
+    from mdcontest.gap.curve import read_gap, requests
+    from mdcontest.gap.estimate import GapSettings
+
+    names = ("trajectories", "steps", "restarts", "evaluation_steps", "confidence")
+    how = GapSettings(**{name: getattr(options, name) for name in names if getattr(options, name) is not None})
+    kinds = options.returned.split(",") if options.returned else [None]
+    folder, runs = _runs(options.run_folders)
+    wanted = [request for run in runs for request in requests(run, options.every, kinds, options.seed, how)]
+    jobs = [gap_job(request, Path(request.run).name) for request in wanted]
+    code = _work(jobs, folder, options, "the same command goes on", summary=False)
+    found = [(request, read_gap(request.file)) for request in wanted if request.file.is_file()]
+    if options.json:
+        print(json.dumps([{"run": request.run, **record} for request, record in found]))
+        return code
+    for request, record in found:
+        print(f"{Path(request.run).name}, {record['returned']} policy after {record['step']} steps:")
+        print(GapBracket.of_record(record))
+    return code
+
+
+def run_trace(options: argparse.Namespace) -> int:
+    """Sample what policies do."""
+    prepare()
+    from mdcontest.experiments.jobs import trace_job
+    from mdcontest.gap.curve import requests
+    from mdcontest.gap.estimate import GapSettings
+
+    if options.episodes < 1:
+        raise InputError(f"--episodes must be at least 1, got {options.episodes}")
+    folder, runs = _runs(options.run_folders)
+    jobs = []
+    for run in runs:
+        wanted = requests(run, options.every, [None], 0, GapSettings())
+        at = [request.steps for request in wanted]
+        jobs.append(trace_job(str(run), at, wanted[0].returned, options.episodes, run.name))
+    return _work(jobs, folder, options, "the same command goes on")
+
+
+def _runs(folders: list[str]) -> tuple[Path, list[Path]]:
+    """The folder to lock and to index, and the runs in it."""
+    from mdcontest.learn.spec import find_runs
+
+    runs = list(dict.fromkeys(run.resolve() for folder in folders for run in find_runs(Path(folder))))
+    parents = {run.parent for run in runs}
+    if len(parents) > 1:
+        raise InputError(f"these runs lie in {len(parents)} folders; name runs of one folder at a time")
+    return parents.pop(), runs
+
+
+# --- all of them ------------------------------------------------------------------------------------------
+
+
+def _work(jobs: list[Any], out: Path, options: argparse.Namespace, again: str, summary: bool = True) -> int:
+    """Do the jobs and say how it went."""
+    from mdcontest.experiments import launch
+
+    with _terminate_like_interrupt():
+        try:
+            entries = launch.run_sweep(
+                jobs,
+                out,
+                workers=options.jobs,
+                ray=options.ray,
+                retries=options.retries,
+                show=not options.quiet,
+            )
+        except KeyboardInterrupt:
+            print(f"mdcontest: interrupted, nothing is lost; {again}", file=sys.stderr)
+            raise
+    return _summary(entries, out, summary)
+
+
+def _summary(entries: list[Entry], out: Path, summary: bool) -> int:
+    from mdcontest.experiments.engine import FAILED as JOB_FAILED
+
+    failed = [entry for entry in entries if entry.state == JOB_FAILED]
+    for entry in entries:
+        for note in entry.notes:
+            print(f"mdcontest: note: {entry.job.label}: {note}", file=sys.stderr)
+    for entry in failed:
+        print(f"mdcontest: error: {entry.job.label}: {entry.error}", file=sys.stderr)
+    if summary:
+        before = sum(entry.began == 0.0 and entry not in failed for entry in entries)
+        print(f"{len(entries) - len(failed)} done ({before} of them before), {len(failed)} failed, in {out}")
+    return FAILED if failed else DONE
+
+
+@contextlib.contextmanager
+def _terminate_like_interrupt() -> Iterator[None]:
+    """A scheduler's SIGTERM stops a sweep as Ctrl-C does."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write the page."""
+    prepare()
+    from mdcontest.experiments.store import Store
+    from mdcontest.report.study_page import write_report
+
+    if os.path.isdir(options.out):
+        raise InputError(f"{options.out} is a folder; name a page in it, such as {options.out}/report.html")
+    store = Store(options.folder)
+    for warning in write_report(store, Path(options.out), title=options.title, baseline=options.baseline):
+        print(f"mdcontest: note: {warning}", file=sys.stderr)
+    print(f"{len(store.runs)} runs; report: {options.out}")
+    return DONE

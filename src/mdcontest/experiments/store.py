@@ -1,0 +1,256 @@
+"""The folder of runs as a database: what training, gaps and traces wrote, read back and checked.
+
+FOLDER/<run>/run.json, episodes.parquet, progress.parquet, gaps/*.json, behaviour/*.parquet, failures.json
+FOLDER/runs.parquet, FOLDER/gaps.parquet       one row a run, one row a bracket; written by `write_index`
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mdcontest import tasks
+from mdcontest.errors import FileFormatError, InputError, VersionError
+from mdcontest.experiments.engine import FAILURES, read_failures
+from mdcontest.gap.bracket import GapBracket
+from mdcontest.gap.curve import BEHAVIOUR, BEHAVIOUR_COLUMNS, BEHAVIOUR_FORMAT, GAPS, read_gap
+from mdcontest.learn.export import (
+    EPISODES,
+    EPISODES_FILE,
+    EPISODES_FORMAT,
+    IDENTITY,
+    PROGRESS,
+    PROGRESS_FILE,
+    PROGRESS_FORMAT,
+    read_log,
+)
+from mdcontest.learn.logs import Logs
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
+from mdcontest.settings import paper_settings
+from mdcontest.tables import read_table, write_table
+
+RUNS_FORMAT, GAPS_FORMAT = "mdcontest/runs", "mdcontest/gaps"
+RUNS_COLUMNS = {
+    **IDENTITY,
+    "variant": "string",
+    "status": "string",
+    "steps": "int64",
+    "episodes": "int64",
+    "seconds": "float64",
+    "settings": "string",
+    "versions": "string",
+    "error": "string",
+}
+GAPS_COLUMNS = {
+    **IDENTITY,
+    "variant": "string",
+    "step": "int64",
+    "returned": "string",
+    "lower": "float64",
+    "best_response": "float64",
+    "best_response_low": "float64",
+    "best_response_high": "float64",
+    "upper": "float64",
+    "ceiling": "float64",
+    "ceiling_low": "float64",
+    "ceiling_high": "float64",
+    "exact": "float64",
+    "confidence": "float64",
+}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A bracket at a step of a run."""
+
+    step: int
+    returned: str
+    bracket: GapBracket
+
+
+class Run:
+    """One run, as its folder says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.name = folder, folder.name
+        self.description = read_description(folder)
+        try:
+            self.task = str(self.description["task"]["name"])
+            self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
+            self.settings: dict[str, Any] = dict(self.description["settings"])
+            self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
+            self.versions: dict[str, str] = dict(self.description["versions"])
+            self.status, self.error = str(self.description["status"]), self.description.get("error")
+            self.target = int(self.description["steps_asked"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: {error!r}") from None
+        self.variant = self.algorithm
+        """The algorithm, and what tells its runs on this task apart from others in the store."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status == FINISHED
+
+    @functools.cached_property
+    def episodes(self) -> dict[str, Any]:
+        """step, return and length of every finished episode."""
+        return self._log(EPISODES_FILE, EPISODES_FORMAT, EPISODES, Logs.EPISODES)
+
+    @functools.cached_property
+    def progress(self) -> dict[str, Any]:
+        """One row an iteration."""
+        return self._log(PROGRESS_FILE, PROGRESS_FORMAT, PROGRESS, Logs.PROGRESS)
+
+    def _log(self, file: str, format: str, schema: dict[str, str], log: str) -> dict[str, Any]:
+        """From the table of a finished run, from the growing CSV file of any other."""
+        own = {name: kind for name, kind in schema.items() if name not in IDENTITY}
+        if self.is_finished and (self.folder / file).is_file():
+            found = read_table(self.folder / file, format, schema)
+            return {name: found[name] for name in own}
+        return read_log(self.folder / log, own)
+
+    @functools.cached_property
+    def gaps(self) -> list[Gap]:
+        """All brackets, by step."""
+        found = []
+        for path in sorted((self.folder / GAPS).glob("step*.json")):
+            record = read_gap(path)
+            try:
+                found.append(Gap(int(record["step"]), str(record["returned"]), GapBracket.of_record(record)))
+            except (KeyError, TypeError, ValueError) as error:
+                raise FileFormatError(f"{path} is incomplete: {error!r}") from None
+        return found
+
+    @functools.cached_property
+    def behaviour(self) -> list[dict[str, Any]]:
+        """What its policies do, one table a step."""
+        files = sorted((self.folder / BEHAVIOUR).glob("step*.parquet"))
+        return [read_table(path, BEHAVIOUR_FORMAT, BEHAVIOUR_COLUMNS) for path in files]
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        done = self.progress["steps"]
+        return int(done[-1]) if len(done) else 0
+
+    @property
+    def identity(self) -> list[Any]:
+        return [self.name, self.task, self.algorithm, self.seed]
+
+
+class Store:
+    """All runs of a folder. What cannot be read is left out and named in `problems`; nothing is ever changed."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.runs: list[Run] = []
+        self.problems: list[str] = []
+        """One sentence each about what could not be read, or never began."""
+        for path in _run_folders(self.folder):
+            self._add(path)
+        if not self.runs and not self.problems:
+            raise InputError(f"there is no run in {self.folder}: no folder in it has a {DESCRIPTION}")
+        _tell_apart(self.runs)
+
+    def _add(self, path: Path) -> None:
+        try:
+            if not (path / DESCRIPTION).exists():
+                self.problems.append(f"{path} never began: {read_failures(path)[-1]['error']}")
+                return
+            run = Run(path)
+            _ = run.episodes, run.progress, run.gaps, run.behaviour  # read now: a file cut short is found here
+            self.runs.append(run)
+        except VersionError:
+            raise  # of another version of the format: half of a study would be misleading
+        except (InputError, IndexError, KeyError) as error:
+            self.problems.append(f"{path} is left out: {error}")
+
+    @property
+    def versions(self) -> dict[str, list[str]]:
+        """Versions of this package → the runs made with it."""
+        found: dict[str, list[str]] = {}
+        for run in self.runs:
+            found.setdefault(run.versions.get("mdcontest", "unknown"), []).append(run.name)
+        return found
+
+    def write_index(self) -> None:
+        """FOLDER/runs.parquet and FOLDER/gaps.parquet: the whole study in one line of pandas or DuckDB."""
+        write_table(self.folder / "runs.parquet", RUNS_FORMAT, RUNS_COLUMNS, _columns(RUNS_COLUMNS, self._run_rows()))
+        gaps = [_gap_row(run, gap) for run in self.runs for gap in run.gaps]
+        write_table(self.folder / "gaps.parquet", GAPS_FORMAT, GAPS_COLUMNS, _columns(GAPS_COLUMNS, gaps))
+
+    def _run_rows(self) -> list[list[Any]]:
+        return [
+            [
+                *run.identity,
+                run.variant,
+                run.status,
+                run.steps,
+                len(run.episodes["step"]),
+                float(run.progress["seconds"][-1]) if len(run.progress["seconds"]) else 0.0,
+                json.dumps(run.settings),
+                json.dumps(run.versions),
+                run.error,
+            ]
+            for run in self.runs
+        ]
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    try:
+        if (folder / DESCRIPTION).is_file():
+            return [folder]
+        entries = sorted(folder.iterdir())
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
+    return [entry for entry in entries if (entry / DESCRIPTION).exists() or (entry / FAILURES).exists()]
+
+
+def _gap_row(run: Run, gap: Gap) -> list[Any]:
+    below, above = gap.bracket.best_response, gap.bracket.ceiling
+    over = [None] * 3 if above is None else [above.value, above.low, above.high]
+    found = [gap.bracket.lower, below.value, below.low, below.high, gap.bracket.upper, *over, gap.bracket.exact]
+    return [*run.identity, run.variant, gap.step, gap.returned, *found, gap.bracket.confidence]
+
+
+def _columns(schema: dict[str, str], rows: list[list[Any]]) -> dict[str, list[Any]]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(schema)}
+
+
+def _tell_apart(runs: list[Run]) -> None:
+    """Name what differs between runs of one algorithm on one task, so that only equal runs are averaged."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.task, run.algorithm), []).append(run)
+    for (_, algorithm), group in groups.items():
+        choices = [_choices(run) for run in group]
+        varied = [key for key in choices[0] if len({json.dumps(choice.get(key)) for choice in choices}) > 1]
+        for run, choice in zip(group, choices, strict=True):
+            told = [f"{key}={_short(choice.get(key))}" if key != "preset" else str(choice[key]) for key in varied]
+            run.variant = " ".join([algorithm, *[text for text in told if text != "own"]])
+
+
+def _choices(run: Run) -> dict[str, Any]:
+    """What was chosen for a run; the paper's settings, where it has them all, as one choice."""
+    settings = {**run.settings, **{f"task.{key}": value for key, value in run.task_settings.items()}}
+    settings["steps"] = run.target
+    paper = paper_settings(run.algorithm, _group(run.task))
+    free = ("comparison_horizon",)  # what a study of the paper itself varies
+    is_paper = all(run.settings.get(key) == value for key, value in paper.items() if key not in free)
+    rest = {key: value for key, value in settings.items() if not (is_paper and key in paper and key not in free)}
+    return {"preset": "paper" if is_paper else "own", **dict.fromkeys(settings), **rest}
+
+
+@functools.cache
+def _group(task: str) -> str:
+    try:
+        return tasks.make(task).group
+    except InputError:
+        return ""
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value) if isinstance(value, list) else str(value)

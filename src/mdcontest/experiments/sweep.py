@@ -1,0 +1,207 @@
+"""A sweep: tasks × algorithms × seeds × settings, from a TOML file or from flags.
+
+tasks = ["Reacher-NT", "Hopper-v5"]
+algorithms = ["hpi-clip", "sppo"]
+seeds = "0-9"                       # or [0, 1, 2], or "0,2,5"
+steps = 1_000_000
+preset = "paper"                    # optional
+[settings]                          # of every run
+horizon = 2048
+[grid]                              # every combination of these
+comparison_horizon = [1, 16, 256]
+[task_settings.Reacher-NT]
+theta = 1.5
+[gap]                               # bracket gaps when a run is done
+every = 200_000
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from mdcontest import tasks as registry
+from mdcontest.errors import FileFormatError, InputError, did_you_mean
+from mdcontest.experiments.jobs import Job, gap_job, trace_job, train_job
+from mdcontest.gap.curve import GapRequest, has_behaviour, points
+from mdcontest.gap.estimate import GapSettings
+from mdcontest.learn.algorithms import ALGORITHMS
+from mdcontest.learn.spec import RunSpec
+from mdcontest.settings import algorithm_name, read_seeds
+
+MAX_BYTES = 1 << 20
+TRACE_EPISODES = 10
+
+
+@dataclass(frozen=True)
+class GapPlan:
+    """Which gaps to bracket on every run that is done."""
+
+    every: int | None = None
+    """Steps between two brackets; None: only at the end."""
+    returned: Sequence[str] = ()
+    """Kinds of policies, last, mixture or cloned; empty: the run's own."""
+    seed: int = 0
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of GapSettings."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What to run. Every run is one combination."""
+
+    tasks: Sequence[str]
+    algorithms: Sequence[str] = ("hpi-clip",)
+    seeds: Sequence[int] = (0,)
+    steps: int = 1_000_000
+    preset: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of every run."""
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Settings that vary, each with its values."""
+    task_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of a task, by its name."""
+    checkpoint_every: int = 10
+    gap: GapPlan | None = None
+    trace_every: int | None = None
+    """Steps between two samples of what a policy does, on tasks that can be drawn; None: none but those of gaps."""
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "algorithms", "seeds"):
+            if not getattr(self, name):
+                raise InputError(f"a sweep needs at least one entry in {name}")
+        for name in self.task_settings:
+            if name not in self.tasks:
+                raise InputError(
+                    f"task_settings has {name!r}{did_you_mean(name, list(self.tasks), 'tasks of the sweep')}"
+                )
+        if self.checkpoint_every < 1:
+            raise InputError(f"checkpoint_every must be at least 1 iteration, got {self.checkpoint_every}")
+
+    def runs(self, out: Path) -> list[RunSpec]:
+        """Every run in its folder within `out`, those of one seed together; wrong names and settings are found here."""
+        values = itertools.product(*self.grid.values())
+        variants = [dict(self.settings) | dict(zip(self.grid, combination, strict=True)) for combination in values]
+        found: dict[str, RunSpec] = {}
+        for seed, task, algorithm, settings in itertools.product(self.seeds, self.tasks, self.algorithms, variants):
+            own = dict(self.task_settings.get(task, {}))
+            spec = RunSpec(
+                task, algorithm, seed, self.steps, "", self.preset, settings, own, self.checkpoint_every
+            ).in_folder(out)
+            found.setdefault(spec.folder, spec)  # the same run may come about in two ways
+        return list(found.values())
+
+    def jobs(self, out: Path) -> list[Job]:
+        """Training, and what follows it."""
+        return [train_job(spec, self.after(spec)) for spec in self.runs(out)]
+
+    def after(self, spec: RunSpec) -> tuple[Job, ...]:
+        """What can be done once a run is trained."""
+        task = registry.make(spec.task, **spec.task_settings)
+        settings = ALGORITHMS[spec.algorithm].choose_settings(task, spec.preset, spec.settings)
+        batch = settings.batch_size
+        total = max(1, spec.steps // batch) * batch
+        label, found = f"{spec.task} {spec.algorithm} {spec.seed}", list[Job]()
+        if self.trace_every is not None and has_behaviour(task):
+            at = points(total, batch, self.trace_every)
+            found.append(trace_job(spec.folder, at, settings.returned, TRACE_EPISODES, label))
+        if self.gap is not None:
+            how = GapSettings(**self.gap.how)
+            kinds = self.gap.returned or [settings.returned]
+            for step, kind in itertools.product(points(total, batch, self.gap.every), kinds):
+                found.append(gap_job(GapRequest(spec.folder, step, kind, self.gap.seed, how), label))
+        return tuple(found)
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+def read_sweep(path: str | Path, **changes: Any) -> tuple[Sweep, str | None]:
+    """The sweep in a TOML file and the folder it names as `out`; `changes` go before what the file says."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise FileFormatError(f"{file} has over {MAX_BYTES} bytes; a sweep is a short file")
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"cannot read the sweep {file}: {reason}") from None
+    out = content.pop("out", None)
+    if out is not None and not isinstance(out, str):
+        raise FileFormatError(f"{file}: out must be the name of a folder, got {out!r}")
+    try:
+        return make_sweep({**content, **changes}), out
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def make_sweep(content: Mapping[str, Any]) -> Sweep:
+    """A sweep from plain values, as a file has them."""
+    _require_known(content, [item.name for item in fields(Sweep)], "a sweep")
+    if "tasks" not in content:
+        raise InputError("which tasks? a sweep needs tasks; mdcontest tasks lists them")
+    found = dict(content)
+    for name in ("tasks", "algorithms"):
+        if name in found:
+            found[name] = _texts(found[name], name)
+    if "algorithms" in found:
+        found["algorithms"] = [algorithm_name(name) for name in found["algorithms"]]
+    if "seeds" in found:
+        found["seeds"] = read_seeds(found["seeds"])
+    for name in ("steps", "checkpoint_every", "trace_every"):
+        if found.get(name) is not None:
+            found[name] = _count(found[name], name)
+    for name in ("settings", "grid", "task_settings"):
+        if not isinstance(found.get(name, {}), Mapping):
+            raise InputError(f"{name} must be a table, got {found[name]!r}")
+    for name, values in found.get("grid", {}).items():
+        if not isinstance(values, list | tuple) or not values:
+            raise InputError(f"grid: {name} must be a list of values, got {values!r}")
+    for name, values in found.get("task_settings", {}).items():
+        if not isinstance(values, Mapping):
+            raise InputError(f"task_settings: {name} must be a table of settings, got {values!r}")
+    if found.get("gap") is not None:
+        found["gap"] = make_gap_plan(found["gap"])
+    return Sweep(**found)
+
+
+def make_gap_plan(content: Any) -> GapPlan:
+    """The [gap] table: every, returned, seed, and the fields of GapSettings side by side."""
+    if not isinstance(content, Mapping):
+        raise InputError(f"gap must be a table, got {content!r}")
+    own, how = ("every", "returned", "seed"), [item.name for item in fields(GapSettings)]
+    _require_known(content, [*own, *how], "gap")
+    every = content.get("every")
+    measured = {name: content[name] for name in how if name in content}
+    for name in ("trajectories", "steps", "restarts", "evaluation_steps"):
+        if name in measured:
+            measured[name] = _count(measured[name], name)
+    GapSettings(**measured)
+    kinds = _texts(content.get("returned", []), "returned")
+    return GapPlan(None if every is None else _count(every, "every"), kinds, int(content.get("seed", 0)), measured)
+
+
+def _require_known(content: Mapping[str, Any], known: list[str], what: str) -> None:
+    for name in content:
+        if name not in known:
+            raise InputError(f"{what} has no {name!r}{did_you_mean(name, known, 'keys')}")
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    found = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(part, str) and part for part in found):
+        raise InputError(f"{name} must be a list of names, got {value!r}")
+    return list(dict.fromkeys(found))
+
+
+def _count(value: Any, name: str) -> int:
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= 1e15
+    if not whole or value != int(value):
+        raise InputError(f"{name} must be a whole number, at least 1, got {value!r}")
+    return int(value)

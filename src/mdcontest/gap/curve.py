@@ -1,0 +1,168 @@
+"""Gaps and behaviour along a run: measured at any of its steps, once, into small files of the run's folder.
+
+RUN/gaps/step0000200704_mixture_1a2b3c4d.json     a bracket; the hash is of how it was measured
+RUN/behaviour/step0000200704_mixture.parquet      what the policy does: positions or class shares
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdcontest.errors import FileFormatError, InputError
+from mdcontest.files import read_record, write_record
+from mdcontest.gap.averages import thinned
+from mdcontest.gap.estimate import GapSettings, measure
+from mdcontest.learn.agent import Agent
+from mdcontest.learn.export import IDENTITY, identity_columns
+from mdcontest.learn.loading import load_agent
+from mdcontest.learn.past import past_policy
+from mdcontest.learn.play import Trajectories, sample_trajectories
+from mdcontest.learn.runs import make_folder, read_description
+from mdcontest.margins import Classes
+from mdcontest.tables import write_table
+from mdcontest.tasks import Task
+
+GAPS, GAP_FORMAT = "gaps", "mdcontest/gap"
+BEHAVIOUR, BEHAVIOUR_FORMAT = "behaviour", "mdcontest/behaviour"
+BEHAVIOUR_COLUMNS = {
+    **IDENTITY,
+    "step": "int64",
+    "returned": "string",
+    "kind": "string",
+    "label": "string",
+    "x": "float64",
+    "y": "float64",
+    "share": "float64",
+}
+"""kind "position": x and y of one step; kind "class": label, and the share of steps in it."""
+POSITIONS = 2000
+"""Positions kept of a policy."""
+MAX_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class GapRequest:
+    """A bracket to be measured."""
+
+    run: str
+    steps: int
+    returned: str
+    seed: int
+    how: GapSettings
+
+    @property
+    def file(self) -> Path:
+        """Where the answer is, or will be."""
+        digest = hashlib.sha256(json.dumps([self.seed, asdict(self.how)], sort_keys=True).encode()).hexdigest()[:8]
+        return Path(self.run) / GAPS / f"step{self.steps:010d}_{self.returned}_{digest}.json"
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> GapRequest:
+        return cls(**(record | {"how": GapSettings(**record["how"])}))
+
+
+def requests(run: Path, every: int | None, returned: list[str | None], seed: int, how: GapSettings) -> list[GapRequest]:
+    """What to measure on a run: every so many steps and at its end, or only there."""
+    description = read_description(run)
+    try:
+        settings, total = description["settings"], int(description.get("steps") or 0)
+        batch, own = settings["num_steps"] * settings["num_envs"], settings["returned"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{run}/run.json is incomplete: {error!r}") from None
+    if total < batch:
+        raise InputError(f"the run in {run} is not finished; mdcontest train --resume {run} finishes it")
+    return [GapRequest(str(run), at, kind or own, seed, how) for at in points(total, batch, every) for kind in returned]
+
+
+def points(total: int, batch: int, every: int | None) -> list[int]:
+    """The steps to look at, in whole iterations, the last step always among them."""
+    if every is None:
+        return [total]
+    if every < batch:
+        raise InputError(f"--every {every} is less than one iteration of {batch} steps")
+    return sorted({at // batch * batch for at in range(every, total + 1, every)} | {total})
+
+
+def measure_on_run(request: GapRequest, progress: bool = False) -> dict[str, Any]:
+    """The bracket, measured now unless its file is there, and what the policy does beside it."""
+    if request.file.is_file():
+        return read_gap(request.file)
+    agent = load_agent(request.run)
+    try:
+        policy = past_policy(agent, request.steps, request.returned)
+        bracket, played = measure(agent.task, policy, request.how, request.seed, agent.settings.horizon, progress)
+        write_behaviour(agent, policy.steps, policy.returned, played)
+        record = {"step": policy.steps, "returned": policy.returned} | bracket.record()
+        make_folder(request.file.parent)
+        write_record(request.file, GAP_FORMAT, record)
+    finally:
+        agent.close()
+    return record
+
+
+def trace_run(run: str, steps: list[int], returned: str, episodes: int) -> None:
+    """Only what the policy does at those steps, without its gap."""
+    agent = load_agent(run)
+    try:
+        for step in steps:
+            if not behaviour_file(run, step, returned).is_file():
+                policy = past_policy(agent, step, returned)
+                played = sample_trajectories(
+                    agent.task, policy, episodes, seed=agent.seed, horizon=agent.settings.horizon
+                )
+                write_behaviour(agent, policy.steps, policy.returned, played)
+    finally:
+        agent.close()
+
+
+def has_behaviour(task: Task) -> bool:
+    """Whether there is something to draw of a policy on this task."""
+    return task.positions is not None or isinstance(task.margin, Classes)
+
+
+def behaviour_file(run: str | Path, steps: int, returned: str) -> Path:
+    """Where it is kept what a run's policy did."""
+    return Path(run) / BEHAVIOUR / f"step{steps:010d}_{returned}.parquet"
+
+
+def write_behaviour(agent: Agent, steps: int, returned: str, played: Trajectories) -> None:
+    """Positions or class shares of these episodes, where the task has either."""
+    task, folder = agent.task, agent.folder
+    if folder is None or not has_behaviour(task):
+        return
+    rows: list[tuple[str, str | None, float | None, float | None, float | None]] = []
+    if task.positions is not None:
+        kept = thinned(played, POSITIONS, np.random.default_rng(steps)).outcomes
+        rows += [("position", None, float(x), float(y), None) for x, y in _positions(task.positions, kept)]
+    if isinstance(task.margin, Classes):
+        labels = task.margin.rows(played.outcomes)
+        names = task.class_names or [str(k) for k in range(len(task.margin.class_matrix))]
+        shares = np.bincount(labels, minlength=len(names)) / len(labels)
+        rows += [("class", name, None, None, float(share)) for name, share in zip(names, shares, strict=True)]
+    make_folder(folder / BEHAVIOUR)
+    columns = identity_columns(folder, read_description(folder), len(rows))
+    values: dict[str, list[Any]] = {"step": [steps] * len(rows), "returned": [returned] * len(rows)}
+    values |= dict(zip(("kind", "label", "x", "y", "share"), map(list, zip(*rows, strict=True)), strict=True))
+    write_table(behaviour_file(folder, steps, returned), BEHAVIOUR_FORMAT, BEHAVIOUR_COLUMNS, columns | values)
+
+
+def _positions(where: Callable[[Any], Any], outcomes: Any) -> Any:
+    found = np.asarray(where(outcomes), float)
+    if found.shape != (len(outcomes), 2):
+        raise InputError(f"positions must have shape ({len(outcomes)}, 2), got {found.shape}")
+    return found
+
+
+def read_gap(path: Path) -> dict[str, Any]:
+    """One bracket's file."""
+    return read_record(path, GAP_FORMAT, max_bytes=MAX_BYTES)

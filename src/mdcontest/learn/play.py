@@ -1,0 +1,163 @@
+"""Playing whole episodes of any policy: of this library's agents, or of anything else that has `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from mdcontest.arrays import Array, Ints
+from mdcontest.errors import InputError
+from mdcontest.outcomes import Outcomes, concatenate
+from mdcontest.tasks import Task
+
+MOST_STEPS = 10_000
+"""Episodes of an environment that never ends are cut off here."""
+
+
+class Player(Protocol):
+    """What can be played: an Agent, a model of Stable-Baselines3, or your own class with this method."""
+
+    def predict(self, obs: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
+        """(action, state) for one raw observation; the state goes into the next call of the episode."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One episode of a policy."""
+
+    outcomes: Outcomes
+    total_reward: float
+    length: int
+    terminated: bool
+    """Whether it ended by itself rather than by being cut off."""
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Several whole episodes of one policy."""
+
+    outcomes: Outcomes
+    """Their steps one after the other."""
+    lengths: Ints
+    """Steps of each, shape [E]."""
+
+    @property
+    def starts(self) -> Ints:
+        """The row at which each episode begins, shape [E]."""
+        return np.concatenate([[0], np.cumsum(self.lengths)[:-1]])
+
+    def sums(self, values: Array) -> Array:
+        """Σ over the steps of each episode of values [B, …], shape [E, …]."""
+        return np.add.reduceat(values, self.starts, axis=0)
+
+    def __add__(self, other: Trajectories) -> Trajectories:
+        outcomes = concatenate([self.outcomes, other.outcomes])
+        return Trajectories(outcomes, np.concatenate([self.lengths, other.lengths]))
+
+
+def play_episode(
+    task: Task,
+    player: Player,
+    env: Any,
+    seed: int | None,
+    deterministic: bool = False,
+    watch: Callable[[], Any] | None = None,
+    max_steps: int = MOST_STEPS,
+) -> Played:
+    """One episode, cut off after `max_steps`; `watch` is called before every step."""
+    reader, actions = task.spaces
+    rows: list[tuple[Any, ...]] = []
+    obs, terminated, truncated = env.reset(seed=seed)[0], False, False
+    before = np.array(reader.flatten(obs), float)
+    act = _actor(task, player, deterministic)
+    while not (terminated or truncated) and len(rows) < max_steps:
+        if watch is not None:
+            watch()
+        action = act(obs, before)
+        obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
+        after = np.array(reader.flatten(obs), float)  # copies: an environment may hand out the same array every time
+        missing = [key for key in task.info_keys if key not in info]
+        if missing:
+            raise InputError(f"{task.name}: the info of step {len(rows) + 1} has no entry {missing[0]!r}")
+        rows.append((before, action, float(reward), after, [np.array(info[key]) for key in task.info_keys]))
+        before = after
+    flat, taken, rewards, following, kept = zip(*rows, strict=True)
+    info_arrays = {key: np.array([entry[i] for entry in kept]) for i, key in enumerate(task.info_keys)}
+    outcomes = Outcomes(
+        reader.raw(np.array(flat)), np.array(taken), np.array(rewards), reader.raw(np.array(following)), info_arrays
+    )
+    return Played(outcomes, float(np.sum(rewards)), len(rows), bool(terminated))
+
+
+def _actor(task: Task, player: Player, deterministic: bool) -> Callable[[Any, Array], Any]:
+    """A function of the raw and the flat observation for one episode.
+
+    This library's policies are drawn once an episode and then act without the checks of `predict`, at a third of its
+    time and with the same random numbers.
+    """
+    draw = getattr(player, "draw_policy", None)
+    if draw is None:
+        return _foreign_actor(player, deterministic)
+    (policy, rng), actions = draw(), task.spaces[1]
+
+    def act(obs: Any, vector: Array) -> Any:
+        if not np.isfinite(vector).all():
+            raise InputError(f"{task.name}: an observation is not finite")
+        noise = None if deterministic else policy.noise(rng, 1)
+        return actions.raw(policy.act(policy.moments.normalise(vector)[None], noise))[0]
+
+    return act
+
+
+def _foreign_actor(player: Player, deterministic: bool) -> Callable[[Any, Array], Any]:
+    state, first = None, True
+
+    def act(obs: Any, vector: Array) -> Any:
+        nonlocal state, first
+        start = np.array([True]) if first else np.array([False])
+        answer = player.predict(obs, state, start, deterministic)
+        try:
+            action, state = answer
+        except (TypeError, ValueError):
+            raise InputError(f"predict of {type(player).__name__} must return (action, state)") from None
+        first = False
+        return np.asarray(action)
+
+    return act
+
+
+def sample_trajectories(
+    task: Task,
+    player: Player,
+    trajectories: int,
+    *,
+    min_steps: int = 0,
+    seed: int = 0,
+    horizon: int | None = None,
+    deterministic: bool = False,
+) -> Trajectories:
+    """At least that many episodes, and as many more as it takes to have `min_steps` steps; seeds seed, seed + 1, …"""
+    require_counts(trajectories, seed)
+    if hasattr(player, "seed_predictions"):
+        player.seed_predictions(seed)
+    env, played, steps = task.make_env(horizon), list[Played](), 0
+    try:
+        while len(played) < trajectories or steps < min_steps:
+            episode = play_episode(task, player, env, (seed + len(played)) % 2**32, deterministic)
+            steps += episode.length
+            played.append(episode)
+    finally:
+        env.close()
+    outcomes = concatenate([episode.outcomes for episode in played])
+    return Trajectories(outcomes, np.array([episode.length for episode in played]))
+
+
+def require_counts(episodes: int, seed: int) -> None:
+    """Errors for what is no number of episodes or no seed."""
+    if not (isinstance(episodes, int) and episodes >= 1):
+        raise InputError(f"episodes must be at least 1 and whole, got {episodes}")
+    if not (isinstance(seed, int) and seed >= 0):
+        raise InputError(f"seed must be a whole number, not negative, got {seed}")

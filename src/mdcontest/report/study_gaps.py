@@ -1,0 +1,174 @@
+"""Brackets and behaviour along runs: series over steps, one a variant, ready to be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mdcontest.arrays import Array
+from mdcontest.experiments.store import Run, Store
+from mdcontest.gap.bracket import GapBracket
+
+MOST_PANELS = 4
+"""Steps at which positions are shown."""
+
+
+@dataclass(frozen=True)
+class GapSeries:
+    """Brackets of a variant's policies on a task over steps, of every seed that was measured."""
+
+    task: str
+    variant: str
+    returned: str
+    """Which policy of a run: last, mixture or cloned."""
+    seeds: list[int]
+    steps: Array
+    """At which any seed was measured, [T]."""
+    values: Array
+    """What the best response wins, [n, T]; NaN where a seed was not measured."""
+    lows: Array
+    """Lower end of its interval, [n, T]."""
+    highs: Array
+    """Upper end of its interval, [n, T]."""
+    lowers: Array
+    """The bracket's lower end, [n, T]."""
+    uppers: Array
+    """The bracket's upper end, [n, T]; NaN also where there is no ceiling."""
+    exact: Array
+    """The gap itself, [n, T]; NaN also where it is not known."""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Positions of one run of each variant on a task, at up to MOST_PANELS steps."""
+
+    task: str
+    rows: list[tuple[str, int, dict[int, Array]]]
+    """Variant, seed, and positions [B, 2] by step."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How often the policies of a variant are in each class, over steps."""
+
+    task: str
+    variant: str
+    seeds: list[int]
+    labels: list[str]
+    steps: Array
+    values: Array
+    """[n, T, K]; NaN where a seed was not looked at."""
+
+
+def mean_over_seeds(values: Array) -> Array:
+    """The mean over the first axis of what is there; NaN where nothing is."""
+    known = np.isfinite(values)
+    sums, counts = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+# --- brackets ---------------------------------------------------------------------------------------------
+
+
+def own_brackets(run: Run, returned: str | None = None) -> dict[int, GapBracket]:
+    """The bracket at each step, of the policy that a run returns unless told otherwise.
+
+    Of several at one step the one whose best response has the narrowest interval: it rests on most episodes.
+    """
+    kinds = [gap.returned for gap in run.gaps]
+    own = str(run.settings.get("returned"))
+    kind = returned or (own if own in kinds or not kinds else kinds[0])
+    found: dict[int, GapBracket] = {}
+    for gap in sorted(run.gaps, key=lambda gap: gap.step):
+        if gap.returned == kind and np.isfinite(gap.bracket.best_response.value):
+            known = found.get(gap.step)
+            found[gap.step] = gap.bracket if known is None or _width(gap.bracket) < _width(known) else known
+    return found
+
+
+def _width(bracket: GapBracket) -> float:
+    return bracket.best_response.high - bracket.best_response.low
+
+
+def gap_series(store: Store) -> list[GapSeries]:
+    """One a task, variant and kind of policy, in the order of the store."""
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    for run in store.runs:
+        for kind in dict.fromkeys(gap.returned for gap in run.gaps):
+            groups.setdefault((run.task, run.variant, kind), []).append(run)
+    found = [_series(*key, sorted(runs, key=lambda run: run.seed)) for key, runs in groups.items()]
+    return [series for series in found if len(series.steps)]
+
+
+def _series(task: str, variant: str, returned: str, runs: list[Run]) -> GapSeries:
+    measured = [own_brackets(run, returned) for run in runs]
+    steps = sorted({step for brackets in measured for step in brackets})
+    rows = [[_numbers(brackets.get(step)) for step in steps] for brackets in measured]
+    numbers = np.array(rows, float).reshape(len(runs), len(steps), 6).transpose(2, 0, 1)
+    return GapSeries(task, variant, returned, [run.seed for run in runs], np.array(steps, float), *numbers)
+
+
+def _numbers(bracket: GapBracket | None) -> list[float]:
+    if bracket is None:
+        return [np.nan] * 6
+    response, upper, exact = bracket.best_response, bracket.upper, bracket.exact
+    ends = [np.nan if number is None else number for number in (upper, exact)]
+    return [response.value, response.low, response.high, bracket.lower, *ends]
+
+
+# --- behaviour --------------------------------------------------------------------------------------------
+
+
+def traces(store: Store) -> list[Traces]:
+    """Of each variant the run with the smallest seed of which positions are known."""
+    found: dict[str, dict[str, tuple[str, int, dict[int, Array]]]] = {}
+    for run in sorted(store.runs, key=lambda run: run.seed):
+        points = {step: at for step, table in _tables(run).items() if len(at := _positions(table))}
+        if points and run.variant not in found.get(run.task, {}):
+            found.setdefault(run.task, {})[run.variant] = (run.variant, run.seed, points)
+    return [Traces(task, list(rows.values())) for task, rows in found.items()]
+
+
+def shown_steps(steps: set[int]) -> list[int]:
+    """The first, the last and some between."""
+    known = sorted(steps)
+    at = np.unique(np.linspace(0, len(known) - 1, min(MOST_PANELS, len(known))).round().astype(int))
+    return [known[i] for i in at]
+
+
+def shares(store: Store) -> list[Shares]:
+    """Shares of classes, one a task and variant, in the order of the store."""
+    groups: dict[tuple[str, str], list[tuple[int, dict[int, dict[str, float]]]]] = {}
+    for run in sorted(store.runs, key=lambda run: run.seed):
+        found = {step: classes for step, table in _tables(run).items() if (classes := _classes(table))}
+        if found:
+            groups.setdefault((run.task, run.variant), []).append((run.seed, found))
+    return [_shares(*key, seeds) for key, seeds in groups.items()]
+
+
+def _shares(task: str, variant: str, seeds: list[tuple[int, dict[int, dict[str, float]]]]) -> Shares:
+    labels = list(dict.fromkeys(label for _, found in seeds for classes in found.values() for label in classes))
+    steps = sorted({step for _, found in seeds for step in found})
+    values = [[[found.get(s, {}).get(name, np.nan) for name in labels] for s in steps] for _, found in seeds]
+    return Shares(task, variant, [seed for seed, _ in seeds], labels, np.array(steps, float), np.array(values, float))
+
+
+def _tables(run: Run) -> dict[int, dict[str, Any]]:
+    """Behaviour by step, of the policy that the run returns where it was looked at."""
+    filled = [table for table in run.behaviour if len(table["step"])]
+    own = [table for table in filled if table["returned"][0] == run.settings.get("returned")]
+    return {int(table["step"][0]): table for table in own or filled}
+
+
+def _positions(table: dict[str, Any]) -> Array:
+    rows = zip(table["kind"], table["x"], table["y"], strict=True)
+    found = [(x, y) for kind, x, y in rows if kind == "position" and x is not None and y is not None]
+    points = np.array(found, float).reshape(-1, 2)
+    return points[np.isfinite(points).all(axis=1)]
+
+
+def _classes(table: dict[str, Any]) -> dict[str, float]:
+    rows = zip(table["kind"], table["label"], table["share"], strict=True)
+    return {str(label): float(share) for kind, label, share in rows if kind == "class" and share is not None}
