@@ -17,35 +17,37 @@ def folder(tmp_path_factory):
 
 
 def test_page_is_self_contained(folder):
-    """No script, no link, no image and no style from elsewhere: every reference is inside the page."""
+    """No script, no image and no style from elsewhere: every reference is inside the page, and no other is allowed."""
     page = (folder / "report.html").read_text()
     outside = []
 
     class References(HTMLParser):
         def handle_starttag(self, tag, attributes):
-            assert tag not in ("script", "link", "iframe", "object", "embed", "img")
+            assert tag not in ("iframe", "object", "embed", "img")
+            assert tag != "link" or ("rel", "icon") in attributes
             targets = [v for k, v in attributes if k.split(":")[-1] in ("src", "href")]
             outside.extend(target for target in targets if not target.startswith(("#", "data:")))
 
     References().feed(page)
     assert outside == []
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
+    assert "default-src 'none'" in page
 
 
 def test_page_shows_every_contest_with_three_figures(folder):
     page = (folder / "report.html").read_text()
     for name in mdc.examples.EXAMPLES:
         assert f"<td>{name}</td>" in page
-    assert page.count("<svg") == 3 * len(mdc.examples.EXAMPLES) + 2
+    assert page.count("<svg") > 3 * len(mdc.examples.EXAMPLES)
     assert page.count("<td>yes</td>") == len(mdc.examples.EXAMPLES)
-    assert len(list((folder / "figures").glob("*.png"))) == 3 * len(mdc.examples.EXAMPLES) + 2
+    assert len(list((folder / "figures").glob("*.png"))) == 3 * len(mdc.examples.EXAMPLES)
 
 
 def test_page_begins_with_what_was_learned(folder):
     page = (folder / "report.html").read_text()
     assert page.index("Reacher-NT") < page.index("<h2>rock-paper-scissors")
-    for name in ("first policy", "HPI-Clip", "SPPO"):
-        assert re.search(rf"{name}: radius 0\.\d+, angular spread \d\.\d+", page)
+    for title in ("Gap brackets", "Positions over time", "Runs", "Files"):
+        assert f">{title}</h2>" in page
     assert len(list((folder / "runs").glob("Reacher-NT_*/run.json"))) == 2
 
 
@@ -67,12 +69,12 @@ def test_names_are_escaped():
     import tempfile
     from pathlib import Path
 
-    from mdcontest.report.page import Section, write_page
+    from mdcontest.report.page import Section, Table, write_page
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
-        write_page(path, "<script>alert(1)</script>", ["a"], [["<b>"]], [Section("<i>", "&", "", [])])
+        write_page(path, "<script>alert(1)</script>", [Section("<i>", "&", "", tables=[Table(["a"], [["<b>"]])])])
         page = path.read_text()
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
     assert "<td>&lt;b&gt;</td>" in page

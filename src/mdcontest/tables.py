@@ -32,12 +32,12 @@ def write_table(path: str | PathLike[str], format: str, schema: Schema, columns:
     arrow = _arrow()
     if list(columns) != list(schema):
         raise InputError(f"{path}: a {format} table has the columns {list(schema)}, got {list(columns)}")
-    fields = [arrow.field(name, getattr(arrow, kind if kind != "bool" else "bool_")()) for name, kind in schema.items()]
+    fields = _fields(arrow, schema)
     metadata = {"format": format, "version": str(VERSION)}
     try:
         arrays = [arrow.array(columns[field.name], type=field.type, from_pandas=False) for field in fields]
         table = arrow.Table.from_arrays(arrays, schema=arrow.schema(fields, metadata=metadata))
-    except (arrow.ArrowException, ValueError, TypeError) as error:
+    except (arrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path}: the columns cannot be stored: {error}") from None
     with atomic_write(path) as file:
         arrow.parquet.write_table(table, file)
@@ -46,20 +46,31 @@ def write_table(path: str | PathLike[str], format: str, schema: Schema, columns:
 def read_table(path: str | PathLike[str], format: str, schema: Schema) -> dict[str, Any]:
     """The columns of a table as NumPy arrays, texts and columns with gaps as lists; format and version are checked."""
     arrow, file = _arrow(), Path(path)
+    if not file.is_file():
+        raise FileFormatError(f"cannot read {file}: there is no such file")
     try:
-        if not file.is_file():
-            raise FileFormatError(f"cannot read {file}: there is no such file")
         table = arrow.parquet.ParquetFile(file).read()
-    except (arrow.ArrowException, OSError) as error:
+        table.validate(full=True)  # texts that are none, where bytes were changed
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{file} is truncated or no Parquet file: {str(error).splitlines()[0]}") from None
-    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    metadata = {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in (table.schema.metadata or {}).items()
+    }
     if metadata.get("format") != format:
         raise FileFormatError(f"{file} is a {metadata.get('format')!r} table, expected {format!r}")
     if metadata.get("version") != str(VERSION):
         raise VersionError(f"{file} has version {metadata.get('version')!r}, this program reads version {VERSION}")
     if table.column_names != list(schema):
         raise FileFormatError(f"{file} has the columns {table.column_names}, expected {list(schema)}")
+    for field in _fields(arrow, schema):
+        if (found := table.schema.field(field.name).type) != field.type:
+            raise FileFormatError(f"{file} has {found} in the column {field.name}, expected {field.type}")
     return {name: _values(table.column(name), kind) for name, kind in schema.items()}
+
+
+def _fields(arrow: Any, schema: Schema) -> list[Any]:
+    return [arrow.field(name, getattr(arrow, kind if kind != "bool" else "bool_")()) for name, kind in schema.items()]
 
 
 def _values(column: Any, kind: str) -> Any:

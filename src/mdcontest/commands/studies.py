@@ -94,13 +94,23 @@ def run_sweep(options: argparse.Namespace) -> int:
     sweep, folder = _read(options)
     out = Path(options.out or folder or "runs")
     jobs = sweep.jobs(out)
+    if options.jobs is not None and options.jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {options.jobs}")
     if options.dry_run:
-        return _print_plan(sweep, out, options.jobs)
+        return print_plan(sweep, out, options.jobs)
     first = {job.content["task"]: job for job in reversed(jobs)}
     for job in first.values():  # an environment that cannot be made is found here, before anything starts
-        if not job.is_done():
+        if not _is_there(job):
             _spec(job).agent().close()
-    return _work(jobs, out, options, f"mdcontest sweep with the same arguments goes on in {out}")
+    return work(jobs, out, options, f"mdcontest sweep with the same arguments goes on in {out}")
+
+
+def _is_there(job: Any) -> bool:
+    """Done, or damaged: then the sweep itself says so, and does the others."""
+    try:
+        return job.is_done()
+    except InputError:
+        return True
 
 
 def _spec(job: Any) -> Any:
@@ -127,7 +137,7 @@ def _read(options: argparse.Namespace) -> tuple[Sweep, str | None]:
         if "tasks" not in given:
             raise InputError("--task-setting needs --tasks; a sweep's file has [task_settings.NAME] instead")
         own = key_values(options.task_setting)
-        given["task_settings"] = dict.fromkeys(given["tasks"].split(","), own)
+        given["task_settings"] = dict.fromkeys((name.strip() for name in given["tasks"].split(",")), own)
     if options.file is None:
         return make_sweep(given), None
     return read_sweep(options.file, **given)
@@ -140,7 +150,8 @@ def _values(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [json_or_text(part) for part in str(value).split(",")]
 
 
-def _print_plan(sweep: Sweep, out: Path, jobs: int | None) -> int:
+def print_plan(sweep: Sweep, out: Path, jobs: int | None) -> int:
+    """What would run, and what it would take."""
     from mdcontest.experiments.cost import estimate_cost
     from mdcontest.experiments.launch import cores
     from mdcontest.experiments.table import clock
@@ -170,17 +181,20 @@ def run_gap(options: argparse.Namespace) -> int:
     """Measure what is not measured yet, and print all of it."""
     prepare()
     from mdcontest.experiments.jobs import gap_job
+    from mdcontest.experiments.sweep import read_kinds
     from mdcontest.gap.bracket import GapBracket
     from mdcontest.gap.curve import read_gap, requests
     from mdcontest.gap.estimate import GapSettings
 
     names = ("trajectories", "steps", "restarts", "evaluation_steps", "confidence")
     how = GapSettings(**{name: getattr(options, name) for name in names if getattr(options, name) is not None})
-    kinds = options.returned.split(",") if options.returned else [None]
+    if options.seed < 0:
+        raise InputError(f"--seed must not be negative, got {options.seed}")
+    kinds: list[str | None] = [None] if options.returned is None else [*read_kinds(options.returned)]
     folder, runs = _runs(options.run_folders)
     wanted = [request for run in runs for request in requests(run, options.every, kinds, options.seed, how)]
     jobs = [gap_job(request, Path(request.run).name) for request in wanted]
-    code = _work(jobs, folder, options, "the same command goes on", summary=False)
+    code = work(jobs, folder, options, "the same command goes on", summary=False)
     found = [(request, read_gap(request.file)) for request in wanted if request.file.is_file()]
     if options.json:
         print(json.dumps([{"run": request.run, **record} for request, record in found]))
@@ -195,18 +209,24 @@ def run_trace(options: argparse.Namespace) -> int:
     """Sample what policies do."""
     prepare()
     from mdcontest.experiments.jobs import trace_job
-    from mdcontest.gap.curve import requests
+    from mdcontest.gap.curve import has_behaviour, requests
     from mdcontest.gap.estimate import GapSettings
+    from mdcontest.learn.loading import task_of
+    from mdcontest.learn.runs import read_description
 
     if options.episodes < 1:
         raise InputError(f"--episodes must be at least 1, got {options.episodes}")
     folder, runs = _runs(options.run_folders)
     jobs = []
     for run in runs:
+        if not has_behaviour(task_of(read_description(run)["task"], run)):
+            print(f"mdcontest: note: {run.name}: its task has neither positions nor classes to draw", file=sys.stderr)
+            continue
         wanted = requests(run, options.every, [None], 0, GapSettings())
         at = [request.steps for request in wanted]
+        at = at if options.every is None else [0, *at]
         jobs.append(trace_job(str(run), at, wanted[0].returned, options.episodes, run.name))
-    return _work(jobs, folder, options, "the same command goes on")
+    return work(jobs, folder, options, "the same command goes on")
 
 
 def _runs(folders: list[str]) -> tuple[Path, list[Path]]:
@@ -223,7 +243,7 @@ def _runs(folders: list[str]) -> tuple[Path, list[Path]]:
 # --- all of them ------------------------------------------------------------------------------------------
 
 
-def _work(jobs: list[Any], out: Path, options: argparse.Namespace, again: str, summary: bool = True) -> int:
+def work(jobs: list[Any], out: Path, options: argparse.Namespace, again: str, summary: bool = True) -> int:
     """Do the jobs and say how it went."""
     from mdcontest.experiments import launch
 

@@ -35,17 +35,17 @@ def run_demo(folder: Path, iterations: int, steps: int = 0, jobs: int = 2) -> in
     rows = [table_row(one, iterations) for one in solved]
     title = f"Shipped contests: linear program, and HPI after {iterations} iterations"
     print_table(console, title, COLUMNS, rows)
+    page, before = folder / "report.html", [overview(rows), *sections]
     if steps:
-        from mdcontest.demo.learning import LEARNING_COLUMNS, learn_and_draw
+        from mdcontest.demo.learning import LEARNING_COLUMNS, learning_rows, study
+        from mdcontest.report.study_page import write_report
 
-        section, learned = learn_and_draw(folder, steps, jobs)
-        print_table(
-            console, f"Reacher-NT after {steps} steps: what the returned policy does", LEARNING_COLUMNS, learned
-        )
-        sections.insert(0, section)
-    page = folder / "report.html"
-    sections.insert(0, overview(rows))
-    write_page(page, f"Shipped contests, solved exactly and by {iterations} iterations of HPI", sections)
+        store = study(folder / "runs", steps, jobs)
+        told = f"Reacher-NT after {steps} steps: where the finger is, and brackets of the gap"
+        print_table(console, told, LEARNING_COLUMNS, learning_rows(store))
+        write_report(store, page, title="Preferences learned and contests solved", after=before)
+    else:
+        write_page(page, f"Shipped contests, solved exactly and by {iterations} iterations of HPI", before)
     console.print(f"report: {page}", soft_wrap=True)
     return 0 if all(one.ok for one in solved) else 1
 

@@ -123,7 +123,7 @@ def _follow_ups(entry: Entry, entries: list[Entry]) -> list[Entry]:
 
 def _settle(entry: Entry, ending: Ending, retries: int) -> bool:
     """Take note of how a job ended; False if it is to be tried again."""
-    entry.notes += [note for note in ending.notes if note not in entry.notes]
+    entry.notes = list(dict.fromkeys([*entry.notes, *ending.notes]))
     if ending.error is None:
         entry.state, entry.error = DONE, None
         return True

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from mdcontest.errors import InputError
-from mdcontest.experiments.engine import Entry, Executor, run_jobs
-from mdcontest.experiments.jobs import Job, train_job
+from mdcontest.experiments.engine import DONE, FAILED, FAILURES, Entry, Executor, run_jobs
+from mdcontest.experiments.jobs import TRAIN, Job, train_job
 from mdcontest.experiments.processes import LocalProcesses
 from mdcontest.experiments.ray_cluster import RayCluster
 from mdcontest.experiments.store import Store
 from mdcontest.experiments.table import last_progress, sweep_table
+from mdcontest.gap.curve import BEHAVIOUR, GAPS
 from mdcontest.learn.logs import Progress
-from mdcontest.learn.runs import lock_folder, make_folder
+from mdcontest.learn.runs import lock_folder, make_folder, remove_leftovers
 from mdcontest.learn.spec import RunSpec
 
 RETRIES = 2
@@ -52,14 +54,42 @@ def run_sweep(
     make_folder(out)
     lock = lock_folder(out, ".sweep.lock", "running a sweep in")
     try:
+        _tidy(jobs, out)
         executor: Executor = LocalProcesses(workers or cores()) if ray is None else RayCluster(ray, workers)
         with sweep_table(show) as watch:
             entries = run_jobs(jobs, executor, retries, watch)
-        Store(out).write_index()
+        _index(out, entries)
         return entries
     finally:
         if lock is not None:
             lock.close()
+
+
+def _index(out: Path, entries: list[Entry]) -> None:
+    """Write the index; a run that was done but can no longer be read has failed after all."""
+    try:
+        store = Store(out)
+        for problem in store.problems:
+            own = [entry for entry in entries if problem.startswith(f"{entry.job.folder} ")]
+            for entry in own:
+                if entry.job.kind == TRAIN and entry.state == DONE:
+                    entry.state, entry.error = FAILED, problem
+            if not own:
+                warnings.warn(problem, stacklevel=2)
+        store.write_index()
+    except InputError as error:
+        if all(entry.state != FAILED for entry in entries):
+            raise
+        warnings.warn(f"{out} has no new index: {error}", stacklevel=2)  # what failed is told first
+
+
+def _tidy(jobs: list[Job], out: Path) -> None:
+    """Remove what a sweep that was killed had half written; a run's own files are tidied when it is gone on with."""
+    remove_leftovers(out)
+    for folder in {Path(job.folder) for job in jobs}:
+        remove_leftovers(folder, FAILURES)
+        remove_leftovers(folder / GAPS)
+        remove_leftovers(folder / BEHAVIOUR)
 
 
 def run_all(specs: list[RunSpec], jobs: int, show: bool = True) -> list[Result]:

@@ -29,6 +29,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",  # whatever a library prints
             env=one_thread(dict(os.environ)),
             close_fds=False,  # lets Python spawn without forking, which a process that has loaded JAX should not do
         )
@@ -42,13 +43,15 @@ class Process:
         errors = process.stderr
         drain = threading.Thread(target=lambda: complaints.extend(errors), daemon=True)
         drain.start()
-        with process:
-            with contextlib.suppress(OSError):  # it may have died already
-                process.stdin.write(self._job + "\n")
-                process.stdin.flush()  # and stays open: its end tells the worker that nobody waits any more
-            said = [message for line in process.stdout if (message := _message(line))]
-            code = process.wait()
-            drain.join(timeout=5)
+        with contextlib.suppress(OSError):  # it may have died already
+            process.stdin.write(self._job + "\n")
+            process.stdin.flush()  # and stays open: its end tells the worker that nobody waits any more
+        said = [message for line in process.stdout if (message := _message(line))]
+        code = process.wait()
+        drain.join(timeout=5)
+        for pipe in (process.stdin, process.stdout, errors):
+            with contextlib.suppress(OSError):  # of a job that never went through
+                pipe.close()
         if said:
             return Ending(said[-1]["error"], False, said[-1]["interrupted"], tuple(said[-1]["notes"]))
         ending = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

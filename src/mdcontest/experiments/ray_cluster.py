@@ -1,4 +1,4 @@
-"""Jobs as tasks of a Ray cluster. Each task starts the same worker process that a local sweep does.
+"""Jobs as actors of a Ray cluster. Each starts the same worker process that a local sweep does.
 
 The folder of runs must be one that every node sees. A node or worker that dies is an ending like any other: the job
 goes back into the queue, and its next worker goes on from the run's checkpoint.
@@ -7,33 +7,44 @@ goes back into the queue, and its next worker goes on from the run's checkpoint.
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import socket
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import InputError, RunError
 from mdcontest.experiments.jobs import Ending, Job
-from mdcontest.experiments.processes import GRACE, Process
+from mdcontest.experiments.processes import Process
 
 NO_CLUSTER = (
     "no Ray cluster at {!r}: {}; ray start --head starts one, --ray auto finds one of this machine, --ray HOST:PORT "
     "names another"
 )
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""How one greets a server such as Ray's: a fixed text and an empty frame of settings, with which it answers."""
+HEARING = 5.0
+"""Seconds a node has to take note of an interrupt."""
 
 
-def _run(job: str) -> str:
-    """On a node: a worker process, followed to its end; a cancelled task interrupts it."""
-    process, endings = Process(job), list[Ending]()
-    follower = threading.Thread(target=lambda: endings.append(process.follow()), daemon=True)
-    follower.start()
-    try:
-        follower.join()
-    except KeyboardInterrupt:
-        process.interrupt()
-        follower.join()
-    return endings[0].text()
+class _Worker:
+    """An actor on a node: one worker process, followed to its end, which can be interrupted meanwhile."""
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+        self._interrupted = False
+
+    def run(self, job: str) -> str:
+        if self._interrupted:
+            return Ending("interrupted", interrupted=True).text()
+        self._process = Process(job)
+        return self._process.follow().text()
+
+    def interrupt(self) -> None:
+        self._interrupted = True
+        if self._process is not None:
+            self._process.interrupt()
 
 
 def import_ray() -> Any:
@@ -53,26 +64,33 @@ def _require_listening(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(HTTP2)
+            answer = connection.recv(9) if os.environ.get("RAY_USE_TLS", "0") == "0" else HTTP2[-9:]
     except (OSError, ValueError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(NO_CLUSTER.format(address, reason)) from None
+    if answer[3:4] != HTTP2[-6:-5]:
+        raise InputError(NO_CLUSTER.format(address, "what listens there is something else"))
 
 
 class RayCluster:
-    """One task a job on a running cluster, as many at a time as it has CPUs."""
+    """One actor a job on a running cluster, as many at a time as it has CPUs."""
 
     def __init__(self, address: str, jobs: int | None = None) -> None:
         self._ray = import_ray()
         _require_listening(address)
+        terminate = signal.getsignal(signal.SIGTERM)
         try:
             self._ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            reason = str(error).strip().splitlines()[0].split(". ")[0] if str(error).strip() else type(error).__name__
             raise InputError(NO_CLUSTER.format(address, reason)) from None
-        self._task = self._ray.remote(num_cpus=1, max_retries=0)(_run)
+        finally:
+            signal.signal(signal.SIGTERM, terminate)  # Ray's own handler would end the sweep at once
+        self._worker = self._ray.remote(num_cpus=1, max_restarts=0, max_concurrency=2)(_Worker)
         self._jobs = jobs
-        self._running: dict[Any, Job] = {}
+        self._running: dict[Any, tuple[Job, Any]] = {}
 
     @property
     def slots(self) -> int:
@@ -85,30 +103,41 @@ class RayCluster:
 
     def start(self, job: Job) -> None:
         absolute = replace(job, folder=str(Path(job.folder).resolve()))
-        self._running[self._task.remote(absolute.text())] = job
+        actor = self._worker.remote()
+        self._running[actor.run.remote(absolute.text())] = job, actor
 
     def ended(self, timeout: float) -> list[tuple[Job, Ending]]:
         if not self._running:
             return []
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
-        return [(self._running.pop(reference), self._ending(reference)) for reference in ready]
+        found = []
+        for reference in ready:
+            job, actor = self._running.pop(reference)
+            found.append((job, self._ending(reference)))
+            self._ray.kill(actor)
+        return found
 
     def _ending(self, reference: Any) -> Ending:
         errors = self._ray.exceptions
         try:
             return Ending.of_text(self._ray.get(reference))
-        except errors.TaskCancelledError:
-            return Ending("interrupted", interrupted=True)
         except errors.RayTaskError as error:
             return Ending(f"its task failed: {str(error).strip().splitlines()[-1]}")
         except errors.RayError as error:  # the worker, the node or the object store is gone
+            last = str(error).strip().splitlines()[-1]
+            if "creation task" in str(error):
+                return Ending(f"its node cannot start a worker: {last}")
             return Ending(f"its node or worker died: {type(error).__name__}", died=True)
 
     def interrupt(self) -> None:
-        for reference in self._running:
-            self._ray.cancel(reference, force=False)
+        """Those that do not hear it have no node to run on, or have lost it."""
+        asked = {actor.interrupt.remote(): actor for _, actor in self._running.values()}
+        if asked:
+            _, deaf = self._ray.wait(list(asked), num_returns=len(asked), timeout=HEARING)
+            for reference in deaf:
+                self._ray.kill(asked[reference])
 
     def close(self) -> None:
-        if self._running:
-            self._ray.wait(list(self._running), num_returns=len(self._running), timeout=GRACE)
+        for _, actor in self._running.values():
+            self._ray.kill(actor)
         self._ray.shutdown()

@@ -61,6 +61,8 @@ GAPS_COLUMNS = {
     "confidence": "float64",
 }
 
+VARIED_IN_PAPER = ("comparison_horizon", "returned", "eta")
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -222,26 +224,31 @@ def _columns(schema: dict[str, str], rows: list[list[Any]]) -> dict[str, list[An
 
 def _tell_apart(runs: list[Run]) -> None:
     """Name what differs between runs of one algorithm on one task, so that only equal runs are averaged."""
+    presets = {run.name: _follows_paper(run) for run in runs}
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.task, run.algorithm), []).append(run)
     for (_, algorithm), group in groups.items():
-        choices = [_choices(run) for run in group]
-        varied = [key for key in choices[0] if len({json.dumps(choice.get(key)) for choice in choices}) > 1]
-        for run, choice in zip(group, choices, strict=True):
-            told = [f"{key}={_short(choice.get(key))}" if key != "preset" else str(choice[key]) for key in varied]
-            run.variant = " ".join([algorithm, *[text for text in told if text != "own"]])
+        mixed = len({presets[run.name] for run in group}) > 1
+        for paper in {presets[run.name] for run in group}:
+            alike = [run for run in group if presets[run.name] == paper]
+            choices = [_choices(run) for run in alike]
+            keys = dict.fromkeys(key for choice in choices for key in choice)
+            varied = [key for key in keys if len({json.dumps(choice.get(key)) for choice in choices}) > 1]
+            for run, choice in zip(alike, choices, strict=True):
+                told = [f"{key}={_short(choice.get(key))}" for key in varied]
+                run.variant = " ".join([algorithm, *(["paper"] if mixed and paper else []), *told])
 
 
 def _choices(run: Run) -> dict[str, Any]:
-    """What was chosen for a run; the paper's settings, where it has them all, as one choice."""
-    settings = {**run.settings, **{f"task.{key}": value for key, value in run.task_settings.items()}}
-    settings["steps"] = run.target
+    """What was chosen for a run."""
+    return {**run.settings, **{f"task.{key}": value for key, value in run.task_settings.items()}, "steps": run.target}
+
+
+def _follows_paper(run: Run) -> bool:
+    """Whether it has all settings of the paper's preset, but for what a study of the paper itself varies."""
     paper = paper_settings(run.algorithm, _group(run.task))
-    free = ("comparison_horizon",)  # what a study of the paper itself varies
-    is_paper = all(run.settings.get(key) == value for key, value in paper.items() if key not in free)
-    rest = {key: value for key, value in settings.items() if not (is_paper and key in paper and key not in free)}
-    return {"preset": "paper" if is_paper else "own", **dict.fromkeys(settings), **rest}
+    return all(run.settings.get(key) == value for key, value in paper.items() if key not in VARIED_IN_PAPER)
 
 
 @functools.cache

@@ -30,6 +30,7 @@ from mdcontest.experiments.jobs import Job, gap_job, trace_job, train_job
 from mdcontest.gap.curve import GapRequest, has_behaviour, points
 from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn.algorithms import ALGORITHMS
+from mdcontest.learn.past import KINDS
 from mdcontest.learn.spec import RunSpec
 from mdcontest.settings import algorithm_name, read_seeds
 
@@ -107,7 +108,7 @@ class Sweep:
         total = max(1, spec.steps // batch) * batch
         label, found = f"{spec.task} {spec.algorithm} {spec.seed}", list[Job]()
         if self.trace_every is not None and has_behaviour(task):
-            at = points(total, batch, self.trace_every)
+            at = [0, *points(total, batch, self.trace_every)]  # and what it did before it learned anything
             found.append(trace_job(spec.folder, at, settings.returned, TRACE_EPISODES, label))
         if self.gap is not None:
             how = GapSettings(**self.gap.how)
@@ -124,10 +125,12 @@ def read_sweep(path: str | Path, **changes: Any) -> tuple[Sweep, str | None]:
     """The sweep in a TOML file and the folder it names as `out`; `changes` go before what the file says."""
     file = Path(path)
     try:
-        if file.stat().st_size > MAX_BYTES:
+        with file.open("rb") as opened:
+            text = opened.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
             raise FileFormatError(f"{file} has over {MAX_BYTES} bytes; a sweep is a short file")
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = tomllib.loads(text.decode("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, FileFormatError):
             raise
         reason = getattr(error, "strerror", None) or error
@@ -182,9 +185,23 @@ def make_gap_plan(content: Any) -> GapPlan:
     for name in ("trajectories", "steps", "restarts", "evaluation_steps"):
         if name in measured:
             measured[name] = _count(measured[name], name)
+    if not isinstance(measured.get("settings", {}), Mapping):
+        raise InputError(f"settings must be a table, got {measured['settings']!r}")
     GapSettings(**measured)
-    kinds = _texts(content.get("returned", []), "returned")
-    return GapPlan(None if every is None else _count(every, "every"), kinds, int(content.get("seed", 0)), measured)
+    kinds = read_kinds(content.get("returned", []))
+    seeds = read_seeds(content.get("seed", 0))
+    if len(seeds) != 1:
+        raise InputError(f"gap: seed must be one number, got {content['seed']!r}")
+    return GapPlan(None if every is None else _count(every, "every"), kinds, seeds[0], measured)
+
+
+def read_kinds(value: Any) -> list[str]:
+    """Kinds of policies to bracket the gap of, as a list or with commas."""
+    kinds = _texts(value, "returned")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"returned has {kind!r}{did_you_mean(kind, list(KINDS), 'kinds')}")
+    return kinds
 
 
 def _require_known(content: Mapping[str, Any], known: list[str], what: str) -> None:

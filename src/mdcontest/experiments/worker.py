@@ -27,6 +27,8 @@ def main() -> int:
     interrupted = threading.Event()
     signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     signal.signal(signal.SIGTERM, lambda *_: interrupted.set())
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})  # threads of Ray block them
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     notes: list[str] = []
@@ -41,7 +43,8 @@ def main() -> int:
         error = "interrupted"
     except MemoryError:
         error = "not enough memory"
-    print(json.dumps({"error": error, "interrupted": error == "interrupted", "notes": notes}), flush=True)
+    message = json.dumps({"error": error, "interrupted": error == "interrupted", "notes": notes})
+    print(f"\n{message}", flush=True)  # on a line of its own, whatever an environment has printed
     return 0 if error is None else STOPPED if error == "interrupted" else 2
 
 

@@ -66,10 +66,11 @@ def train_best_response(
     if start is not None:
         _continue_from(agent, start)
     levels: deque[float] = deque(maxlen=RECENT)
+    near = ceiling * (1 - CLOSE * np.sign(ceiling))  # a product: of an infinite ceiling no share can be subtracted
 
     def unless_done(agent: Agent, report: Progress) -> bool:
         levels.append(report.margin_vs_first + _first_level(process, agent))
-        return len(levels) < RECENT or float(np.mean(levels)) < ceiling - CLOSE * max(abs(ceiling), 1.0)
+        return len(levels) < RECENT or float(np.mean(levels)) < near
 
     return agent.learn(steps, progress, unless_done)
 
@@ -91,7 +92,8 @@ def _continue_from(agent: Agent, start: Policy) -> None:
     learner.policy.update(learner.params["actor"])
 
 
-def can_continue_from(policy: Policy, settings: dict[str, Any], task: Task) -> bool:
+def can_continue_from(policy: Policy, settings: dict[str, Any]) -> bool:
     """Whether a policy's network is one that the best response could have."""
     sizes = [value.shape[1] for name, value in sorted(policy.weights.items()) if name.startswith("w")][:-1]
-    return tuple(sizes) == tuple(settings.get("hidden", (64, 64))) and type(policy.moments) is Moments
+    normalises = type(policy.moments) is Moments and settings.get("normalise_observations", True)
+    return tuple(sizes) == tuple(settings.get("hidden", (64, 64))) and normalises

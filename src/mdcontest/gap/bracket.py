@@ -14,6 +14,11 @@ class Measured:
     low: float
     high: float
 
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> Measured:
+        """From a file; what is no number is a ValueError or TypeError."""
+        return cls(float(record["value"]), float(record["low"]), float(record["high"]))
+
     def __str__(self) -> str:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
@@ -34,7 +39,8 @@ class GapBracket:
     confidence: float
     """Of each interval."""
     exact: float | None = None
-    """The optimality gap itself, where the task has a finite model and the policy a decision rule."""
+    """The optimality gap itself, where the task has a finite model, the policy a decision rule, and no episode was cut
+    off."""
     why_no_ceiling: str = ""
     details: dict[str, Any] = field(default_factory=dict)
     """How it was measured: episodes, steps, restarts and how each did."""
@@ -66,14 +72,14 @@ class GapBracket:
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> GapBracket:
         """The bracket that `record` gave."""
-        ceiling = record["ceiling"]
+        ceiling, exact = record["ceiling"], record["exact"]
         return cls(
-            Measured(**record["best_response"]),
-            None if ceiling is None else Measured(**ceiling),
-            record["confidence"],
-            record["exact"],
-            record["why_no_ceiling"],
-            record["details"],
+            Measured.of_record(record["best_response"]),
+            None if ceiling is None else Measured.of_record(ceiling),
+            float(record["confidence"]),
+            None if exact is None else float(exact),
+            str(record["why_no_ceiling"]),
+            dict(record["details"]),
         )
 
     def __str__(self) -> str:

@@ -165,4 +165,5 @@ def _positions(where: Callable[[Any], Any], outcomes: Any) -> Any:
 
 def read_gap(path: Path) -> dict[str, Any]:
     """One bracket's file."""
-    return read_record(path, GAP_FORMAT, max_bytes=MAX_BYTES)
+    record = read_record(path, GAP_FORMAT, max_bytes=MAX_BYTES)
+    return {name: value for name, value in record.items() if name not in ("format", "version")}

@@ -27,7 +27,7 @@ MOST_FAST, MOST_PAIRS = 400_000, 4_000
 """Outcomes of each side in the final comparison, for those margins and for all others."""
 TRAINING_FAST, TRAINING_PAIRS = 20_000, 2_000
 """Outcomes that a best response is trained against."""
-VALIDATION = 30
+VALIDATION = 10
 """Episodes on which the best of the trained responses is chosen."""
 
 
@@ -36,7 +36,8 @@ class GapSettings:
     """How a gap is bracketed."""
 
     trajectories: int = 100
-    """Episodes of the policy that a best response is trained against; as many fresh ones, at least, judge it."""
+    """Episodes of the policy that a best response is trained against, more where they are short; as many fresh ones, at
+    least, judge it."""
     steps: int = 200_000
     """Training steps of each best response."""
     restarts: int = 2
@@ -53,6 +54,7 @@ class GapSettings:
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1):
                 raise InputError(f"{name} must be a whole number, at least 1, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's whole numbers cannot be written to files
         if self.trajectories < 2:
             raise InputError("trajectories must be at least 2: one episode gives no idea of the error")
         if not (isinstance(self.confidence, float) and 0 < self.confidence < 1):
@@ -76,7 +78,7 @@ class _Samples:
 
 
 def estimate_gap(
-    task: Task, agent: Player, *, seed: int = 0, horizon: int | None = None, progress: bool = False, **how: Any
+    task: Task, agent: Player, *, seed: int = 0, horizon: int | None = None, progress: bool = True, **how: Any
 ) -> GapBracket:
     """Bracket the optimality gap of a policy on a task: an Agent, or anything with its `predict`.
 
@@ -93,7 +95,11 @@ def estimate_gap(
         raise InputError(
             f"estimate_gap takes no {unknown[0]!r}; it takes {', '.join(GapSettings.__dataclass_fields__)}"
         )
-    return measure(task, agent, GapSettings(**how), seed, _horizon(agent, horizon), progress)[0]
+    for name, value, least in (("seed", seed, 0), ("horizon", horizon, 1)):
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+        if not whole and (name, value) != ("horizon", None):
+            raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    return measure(task, agent, GapSettings(**how), int(seed), _horizon(agent, horizon), progress)[0]
 
 
 def measure(
@@ -105,19 +111,19 @@ def measure(
     ]
     samples = _Samples(task, horizon, sampling)
     fast = isinstance(task.margin, FAST)
-    # 1. Fixed episodes of the policy, and fresh ones that judge
-    fixed = samples.play(player, how.trajectories, 0)
+    training, most = (TRAINING_FAST, MOST_FAST) if fast else (TRAINING_PAIRS, MOST_PAIRS)
+    # 1. Fixed episodes of the policy, and fresh ones that judge; of short episodes more, or a response learns chance
+    fixed = samples.play(player, how.trajectories, min(training, how.evaluation_steps))
     fresh = samples.play(player, how.trajectories, how.evaluation_steps)
     # 2. From above
     above, why = ceiling(task, fixed + fresh, how.confidence, streams[0])
     # 3. From below: train, choose, measure
-    process = challenge(task, thinned(fixed, TRAINING_FAST if fast else TRAINING_PAIRS, thinning))
+    process = challenge(task, thinned(fixed, training, thinning))
     limit = np.inf if above is None else above.value
     candidates = _train(process, player, how, horizon, limit, streams[1:], progress)
     scores = [_validate(process, samples, candidate) for candidate in candidates]
     best, deterministic = candidates[int(np.argmax([score for score, _ in scores]))]
     theirs = samples.play(best, how.trajectories, how.evaluation_steps, deterministic)
-    most = MOST_FAST if fast else MOST_PAIRS
     margin: Any = task.margin
     below = average_margin(margin, thinned(theirs, most, thinning), thinned(fresh, most, thinning), how.confidence)
     details = {
@@ -131,7 +137,8 @@ def measure(
     }
     for trained, _ in candidates:
         trained.close()
-    return GapBracket(below, above, how.confidence, _exact(task, player), why, details), fixed + fresh
+    exact = None if _cut_off(task, horizon, fixed + fresh) else _exact(task, player)
+    return GapBracket(below, above, how.confidence, exact, why, details), fixed + fresh
 
 
 def _train(
@@ -148,7 +155,7 @@ def _train(
     own = _last_iterate(player)
     found: list[tuple[Agent, bool]] = []
     for number, stream in enumerate(streams):
-        warm = number % 2 == 1 and own is not None and can_continue_from(own, settings, process)
+        warm = number % 2 == 1 and own is not None and can_continue_from(own, settings)
         seed = int(stream.integers(2**31))
         trained = train_best_response(process, how.steps, seed, settings, own if warm else None, limit, progress)
         found += [(trained, False), (trained, True)]
@@ -182,6 +189,12 @@ def _horizon(player: Player, horizon: int | None) -> int | None:
     if horizon is None and isinstance(player, Agent):
         return player.settings.horizon
     return horizon
+
+
+def _cut_off(task: Task, horizon: int | None, played: Trajectories) -> bool:
+    """Whether episodes were cut off, which those of the finite model never are."""
+    limit = task.horizon if horizon is None else horizon
+    return limit is not None and int(played.lengths.max()) >= limit
 
 
 def _exact(task: Task, player: Player) -> float | None:

@@ -16,7 +16,7 @@ import numpy as np
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.learn.agent import Agent
-from mdcontest.learn.play import Played, play_episode, require_counts
+from mdcontest.learn.play import Played, play_episode, require_counts, seed_player
 from mdcontest.outcomes import concatenate
 
 
@@ -45,7 +45,7 @@ class Evaluation:
 def play_episodes(agent: Agent, episodes: int, seed: int = 0, deterministic: bool = False) -> list[Played]:
     """Several episodes with seeds seed, seed + 1, …; the draws of the policy start from the same seed."""
     require_counts(episodes, seed)
-    agent.seed_predictions(seed)
+    seed_player(agent, seed)
     env = agent.task.make_env(agent.settings.horizon)
     try:
         return [play_episode(agent.task, agent, env, seed + i, deterministic) for i in range(episodes)]
@@ -87,7 +87,7 @@ def record_video(
         raise InputError(f"{target} is a folder; name a file")
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise InputError(f"cannot write {target}: {target.parent} is no folder that can be written to")
-    agent.seed_predictions(seed)
+    seed_player(agent, seed)
     env = agent.task.make_env(agent.settings.horizon, render_mode="rgb_array")
     frames, temporary = 0, target.with_name(f".{target.stem[:40]}.{os.getpid()}.mp4")
     try:

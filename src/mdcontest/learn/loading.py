@@ -32,7 +32,7 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
     try:
         _require_same_run(description, record["run"], path)
         kind = ALGORITHMS[description["algorithm"]]
-        task = task or _task_of(description["task"], path)
+        task = task or task_of(description["task"], path)
         agent = kind(task, description["seed"], **description["settings"])
         agent.resumed_exactly = restore_learner(agent.learner, record["learner"], path)
         agent.call = (int(record["call"][0]), int(record["call"][1]))
@@ -70,7 +70,8 @@ def _checked(description: dict[str, Any], path: Path) -> dict[str, Any]:
     return description
 
 
-def _task_of(entry: dict[str, Any], path: Path) -> Task:
+def task_of(entry: dict[str, Any], path: Path) -> Task:
+    """The task of a run, by the `task` entry of its run.json."""
     if not entry["registered"]:
         raise InputError(
             f"the run in {path} was trained on a task of its own ({entry['name']}); pass it: load_agent(folder, task=…)"

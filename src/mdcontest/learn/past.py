@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import jax
@@ -69,7 +70,8 @@ def past_policy(agent: Agent, steps: int, returned: str | None = None) -> PastPo
 def _policy_after(agent: Agent, steps: int) -> Policy:
     """The last iterate by then: the one that iteration k + 1 sampled from, or the newest of all."""
     k, stored = steps // agent.settings.batch_size, agent.learner.iterates
-    return agent.learner.policy if k == len(stored) else stored.policy(k)
+    newest = agent.learner.policy
+    return Policy(newest.weights, copy.deepcopy(newest.moments)) if k == len(stored) else stored.policy(k)
 
 
 def _cloned_after(agent: Agent, k: int) -> Policy:
@@ -80,7 +82,7 @@ def _cloned_after(agent: Agent, k: int) -> Policy:
             "the mixture, which needs none"
         )
     if k == len(learner.iterates) and learner.cloned is not None:
-        return Policy(learner.cloned, learner.policy.moments)
+        return Policy(learner.cloned, copy.deepcopy(learner.policy.moments))
     start = _policy_after(agent, k * agent.settings.batch_size)
     rng = np.random.default_rng([agent.seed, k])
     with jax.default_device(jax.devices("cpu")[0]):

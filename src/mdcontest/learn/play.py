@@ -12,6 +12,7 @@ from mdcontest.arrays import Array, Ints
 from mdcontest.errors import InputError
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.tasks import Task
+from mdcontest.tasks.spaces import ActionReader
 
 MOST_STEPS = 10_000
 """Episodes of an environment that never ends are cut off here."""
@@ -71,14 +72,14 @@ def play_episode(
     reader, actions = task.spaces
     rows: list[tuple[Any, ...]] = []
     obs, terminated, truncated = env.reset(seed=seed)[0], False, False
-    before = np.array(reader.flatten(obs), float)
+    before = _finite(task, reader.flatten(obs))
     act = _actor(task, player, deterministic)
     while not (terminated or truncated) and len(rows) < max_steps:
         if watch is not None:
             watch()
         action = act(obs, before)
         obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
-        after = np.array(reader.flatten(obs), float)  # copies: an environment may hand out the same array every time
+        after = _finite(task, reader.flatten(obs))
         missing = [key for key in task.info_keys if key not in info]
         if missing:
             raise InputError(f"{task.name}: the info of step {len(rows) + 1} has no entry {missing[0]!r}")
@@ -92,6 +93,30 @@ def play_episode(
     return Played(outcomes, float(np.sum(rewards)), len(rows), bool(terminated))
 
 
+def _action(actions: ActionReader, given: Any) -> Any:
+    """What a policy answered as the environment gets it: an index of the space, or a vector clipped into its box."""
+    try:
+        array = np.asarray(given, float).reshape(-1)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    size = 1 if actions.discrete else actions.size
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise InputError(f"{given!r} is no action, {size} finite number{'s' * (size > 1)}")
+    if not actions.discrete:
+        return actions.raw(array[None])[0]
+    if not actions.space.contains(int(array[0])) or array[0] != int(array[0]):
+        raise InputError(f"{given!r} is no action of {actions.space}")
+    return np.asarray(int(array[0]))
+
+
+def _finite(task: Task, observation: Any) -> Array:
+    """A copy, because an environment may hand out the same array every time; NaN and infinity are errors."""
+    vector = np.array(observation, float)
+    if not np.isfinite(vector).all():
+        raise InputError(f"{task.name}: an observation is not finite")
+    return vector
+
+
 def _actor(task: Task, player: Player, deterministic: bool) -> Callable[[Any, Array], Any]:
     """A function of the raw and the flat observation for one episode.
 
@@ -100,31 +125,30 @@ def _actor(task: Task, player: Player, deterministic: bool) -> Callable[[Any, Ar
     """
     draw = getattr(player, "draw_policy", None)
     if draw is None:
-        return _foreign_actor(player, deterministic)
+        return _foreign_actor(task, player, deterministic)
     (policy, rng), actions = draw(), task.spaces[1]
 
     def act(obs: Any, vector: Array) -> Any:
-        if not np.isfinite(vector).all():
-            raise InputError(f"{task.name}: an observation is not finite")
         noise = None if deterministic else policy.noise(rng, 1)
         return actions.raw(policy.act(policy.moments.normalise(vector)[None], noise))[0]
 
     return act
 
 
-def _foreign_actor(player: Player, deterministic: bool) -> Callable[[Any, Array], Any]:
-    state, first = None, True
+def _foreign_actor(task: Task, player: Player, deterministic: bool) -> Callable[[Any, Array], Any]:
+    actions, state, first = task.spaces[1], None, True
 
     def act(obs: Any, vector: Array) -> Any:
         nonlocal state, first
         start = np.array([True]) if first else np.array([False])
         answer = player.predict(obs, state, start, deterministic)
+        if not (isinstance(answer, tuple) and len(answer) == 2):
+            raise InputError(f"predict of {type(player).__name__} must return (action, state)")
+        (action, state), first = answer, False
         try:
-            action, state = answer
-        except (TypeError, ValueError):
-            raise InputError(f"predict of {type(player).__name__} must return (action, state)") from None
-        first = False
-        return np.asarray(action)
+            return _action(actions, action)
+        except InputError as error:
+            raise InputError(f"predict of {type(player).__name__}: {error}") from None
 
     return act
 
@@ -141,8 +165,7 @@ def sample_trajectories(
 ) -> Trajectories:
     """At least that many episodes, and as many more as it takes to have `min_steps` steps; seeds seed, seed + 1, …"""
     require_counts(trajectories, seed)
-    if hasattr(player, "seed_predictions"):
-        player.seed_predictions(seed)
+    seed_player(player, seed)
     env, played, steps = task.make_env(horizon), list[Played](), 0
     try:
         while len(played) < trajectories or steps < min_steps:
@@ -153,6 +176,15 @@ def sample_trajectories(
         env.close()
     outcomes = concatenate([episode.outcomes for episode in played])
     return Trajectories(outcomes, np.array([episode.length for episode in played]))
+
+
+def seed_player(player: Player, seed: int) -> None:
+    """Make a policy's draws start anew, where it can.
+
+    Not from the seed itself: the first episode's environment makes its random numbers of that, in the same way.
+    """
+    if hasattr(player, "seed_predictions"):
+        player.seed_predictions(int(np.random.SeedSequence([seed, 1]).generate_state(1)[0]))
 
 
 def require_counts(episodes: int, seed: int) -> None:

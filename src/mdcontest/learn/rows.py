@@ -25,6 +25,9 @@ CHUNK = 1 << 20
 class Rows:
     """A table of float32 rows of one width in a file, or in an unnamed temporary file."""
 
+    _whole: Rows | None = None
+    """Whose file it is, where it is only the head of another table."""
+
     def __init__(self, width: int, path: Path | None = None) -> None:
         self.width, self.path = width, path
         self.count, self.checksum, self.writable = 0, 0, True
@@ -61,7 +64,7 @@ class Rows:
     def head(self, count: int) -> Rows:
         """The first rows only, of the same file; for reading."""
         part = copy.copy(self)
-        part.count = min(count, self.count)
+        part.count, part._whole = min(count, self.count), self
         return part
 
     def sync(self) -> None:
@@ -118,7 +121,7 @@ class Rows:
 
     def __del__(self) -> None:
         # Agents come and go without anyone closing them; what matters is on disk after sync.
-        if hasattr(self, "_file"):
+        if hasattr(self, "_file") and self._whole is None:
             self._file.close()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -59,6 +60,8 @@ class RunFolder:
         self._lock = lock_folder(self.path)
         try:
             require_own(agent, self.path)  # again: another process may just have finished
+            remove_leftovers(self.path)
+            remove_leftovers(self.path / "checkpoints")
             self.logs = Logs(self.path, self._log_lengths, self.tensorboard, agent.num_timesteps)
         except BaseException:
             self.close()
@@ -125,6 +128,16 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot make the folder {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def remove_leftovers(folder: Path, of: str = "") -> None:
+    """Half-written files of a process that was killed, of all files or of one; for whoever holds the folder's lock."""
+    for path in folder.glob(f".{of}*.tmp"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def require_own(agent: Agent, path: Path) -> None:

@@ -6,31 +6,33 @@ good a policy is; there the measure is minus what a trained best response wins, 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mdcontest import tasks
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError, did_you_mean, preview
 from mdcontest.experiments.store import Run, Store
 from mdcontest.report import statistics as st
-from mdcontest.report.study_gaps import own_brackets
-from mdcontest.settings import ALGORITHM_NAMES
+from mdcontest.report.study_curves import (
+    in_order,
+    inverted_grid,
+    inverted_of,
+    margins_of,
+    natural,
+    return_grid,
+    return_of,
+    returns_count,
+)
 
 RETURN, INVERTED = "return", "inverted lower bound"
 """What a curve is of: the return of episodes, or minus what the trained best response wins."""
 BASELINE = "sppo"
 """The algorithm that others are compared with, where it is there."""
-POINTS = 100
-"""Of a curve."""
 FINAL = 10
 """A final value is the mean over the last tenth of a curve."""
-MOST_STEPS = 10**15
-"""A run that claims more is no run."""
 
 
 @dataclass(frozen=True)
@@ -97,83 +99,20 @@ def make_study(store: Store, baseline: str | None = None) -> Study:
     return Study(found, variants, _iqms(found, variants), notes)
 
 
-def in_order(runs: Iterable[Run]) -> list[str]:
-    """Variants by algorithm, then by name with its numbers as numbers."""
-    algorithms = {run.variant: run.algorithm for run in runs}
-    rank = {name: i for i, name in enumerate(ALGORITHM_NAMES)}
-    return sorted(algorithms, key=lambda variant: (rank.get(algorithms[variant], len(rank)), natural(variant)))
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """A key that sorts a2 before a10."""
-    return [(len(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", text)]
-
-
-def returns_count(run: Run) -> bool:
-    """Whether the return says how good a policy is on a run's task; unknown tasks are judged by what was measured."""
-    try:
-        return tasks.make(run.task, **run.task_settings).is_reward_difference
-    except (InputError, TypeError):
-        return not run.gaps
-
-
 # --- one task ---------------------------------------------------------------------------------------------
 
 
 def _study_task(name: str, runs: list[Run], baseline: str | None, notes: list[str]) -> TaskStudy:
     finished = [run for run in runs if run.is_finished]
     by_return = all(returns_count(run) for run in runs)
-    measure, curve_of = (RETURN, _return_of) if by_return else (INVERTED, _inverted_of)
-    grid = (_return_grid if by_return else _inverted_grid)(name, finished, notes)
+    measure, curve_of = (RETURN, return_of) if by_return else (INVERTED, inverted_of)
+    grid = (return_grid if by_return else inverted_grid)(name, finished, notes)
     scores = _score(finished, curve_of, grid, measure, notes) if len(grid) else {}
-    margins = {} if by_return else _margins(finished)
+    margins = {} if by_return else margins_of(finished)
     chosen = _choose_baseline(name, scores, baseline, notes)
     others = {} if chosen is None else {v: s for v, s in scores.items() if v != chosen}
     verdicts = {variant: st.verdict(one.area, scores[chosen or ""].area) for variant, one in others.items()}
     return TaskStudy(name, measure, grid, scores, margins, chosen, verdicts)
-
-
-def _return_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
-    """Up to the shortest run: areas over different ranges of steps would not be comparable."""
-    targets = [run.target for run in runs if 0 < run.target <= MOST_STEPS]
-    if not targets:
-        return np.empty(0)
-    if min(targets) < max(targets):
-        notes.append(
-            f"{name}: runs are between {min(targets):,} and {max(targets):,} steps long; curves and areas are of the "
-            f"first {min(targets):,}, which all of them have"
-        )
-    return st.step_grid(min(targets), min(POINTS, min(targets)))
-
-
-def _inverted_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
-    """The steps at which all runs were measured; those measured less than twice have no curve."""
-    measured = [set(own_brackets(run)) for run in runs]
-    often = [steps for steps in measured if len(steps) > 1]
-    common = sorted(set.intersection(*often)) if often else []
-    if often and len(common) < 2:
-        notes.append(f"{name}: gaps were bracketed at different steps in different runs, so they have no common curve")
-        return np.empty(0)
-    if often and len(common) < max(map(len, often)):
-        notes.append(f"{name}: areas are over the {len(common)} steps at which the gap of every run was bracketed")
-    return np.array(common, float)
-
-
-def _return_of(run: Run, grid: Array) -> tuple[Array, float]:
-    """The curve of returns and the area under it."""
-    curve = st.curve_on_grid(run.episodes["step"], run.episodes["return"], grid)
-    if np.isnan(curve).all():
-        raise InputError(f"no episode ended in its first {grid[-1]:,.0f} steps")
-    return curve, st.auc(grid, curve)
-
-
-def _inverted_of(run: Run, grid: Array) -> tuple[Array, float]:
-    """Minus what the best response wins, and the area under it from the first step that was measured."""
-    brackets = own_brackets(run)
-    if len(brackets) < 2:
-        raise InputError(f"its gap was bracketed at {len(brackets)} steps; a curve takes 2")
-    curve = -np.array([brackets[int(step)].best_response.value for step in grid])
-    return curve, st.auc(grid, curve, start=grid[0])
 
 
 def _score(
@@ -211,25 +150,6 @@ def _scores(variant: str, curves: list[tuple[Run, Array, float]]) -> Scores:
         st.bootstrap_interval(areas),
         st.student_interval(finals),
     )
-
-
-def _margins(runs: list[Run]) -> dict[str, tuple[Array, Array]]:
-    """Margins against the first policy, where every run of a variant logged them at the same steps."""
-    found: dict[str, tuple[Array, Array]] = {}
-    for variant in in_order(runs):
-        logs = [run.progress for run in runs if run.variant == variant]
-        steps = [_numbers(log["steps"]) for log in logs]
-        count = min(map(len, steps))
-        if count and all(np.array_equal(one[:count], steps[0][:count]) for one in steps):
-            curves = np.array([_numbers(log["margin_vs_first"])[:count] for log in logs])
-            kept = np.isfinite(curves).all(axis=0)
-            if kept.any():
-                found[variant] = steps[0][:count][kept], curves[:, kept]
-    return found
-
-
-def _numbers(values: Any) -> Array:
-    return np.array([np.nan if value is None else value for value in values], float)
 
 
 # --- against a baseline -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
 from mdcontest.arrays import Array
-from mdcontest.report.study_gaps import GapSeries, Shares, Traces, mean_over_seeds, shown_steps
+from mdcontest.report.study_gaps import MOST_PANELS, GapSeries, Shares, Traces, mean_over_seeds, shown_steps
 from mdcontest.report.study_plots import (
     LINES,
     MARKERS,
@@ -52,6 +52,8 @@ def bracket_figure(series: GapSeries, look: Look, limits: tuple[float, float]) -
         x = x_of / steps_axis(axes, x_of[-1])
         lower, upper = mean(series.lowers), mean(series.uppers)
         axes.fill_between(x, lower, upper, color=look.color, alpha=0.14, linewidth=0)
+        if len(x) == 1:  # between two steps there is an area, at one there is none
+            axes.vlines(x, lower, upper, color=look.color, alpha=0.14, linewidth=14)
         if len(series.seeds) > 1:
             for row, top in zip(series.values, series.uppers, strict=True):
                 axes.plot(x, row, color=look.color, linewidth=0.5, alpha=0.6)
@@ -81,13 +83,16 @@ def _seeds(seeds: Sequence[int]) -> str:
 def traces_figure(found: Traces, reach: float, styles: Mapping[str, Look]) -> Figure:
     """Positions: a row a variant, a column a step, with the circle that can just be reached."""
     columns = shown_steps({step for _, _, points in found.rows for step in points})
-    with drawing(1.3 * len(columns) + 0.2, 1.72 * len(found.rows) + 0.2) as figure:
+    with drawing(1.3 * MOST_PANELS + 0.2, 1.72 * len(found.rows) + 0.2) as figure:
         rows = figure.subfigures(len(found.rows), 1, squeeze=False)[:, 0]
         for part, (variant, seed, points) in zip(rows, found.rows, strict=True):
-            title = f"{label(found.task, 24)}: {label(variant, 16 * len(columns))}, seed {seed}"
-            part.suptitle(title, fontsize=9, x=0.02, ha="left")
-            for axes, step in zip(part.subplots(1, len(columns), squeeze=False)[0], columns, strict=True):
-                axes.set_title(f"{step:,} steps", fontsize=8, loc="center", color="#555555")
+            title = f"{label(found.task, 24)}: {label(variant, 40)}, seed {seed}"
+            part.suptitle(title, fontsize=10.5, x=0.02, ha="left")
+            panels = part.subplots(1, MOST_PANELS)
+            for axes in panels:
+                axes.set_axis_off()
+            for axes, step in zip(panels, columns, strict=False):
+                axes.set_title(f"{step:,} steps", fontsize=9, loc="center", color="#555555")
                 axes.add_patch(Circle((0, 0), reach, fill=False, linestyle=":", linewidth=0.9, color="#777777"))
                 at = points.get(step, np.empty((0, 2)))
                 shown = at[:: max(1, len(at) // MOST_POINTS)]
@@ -95,7 +100,6 @@ def traces_figure(found: Traces, reach: float, styles: Mapping[str, Look]) -> Fi
                 axes.set_xlim(-1.15 * reach, 1.15 * reach)
                 axes.set_ylim(-1.15 * reach, 1.15 * reach)
                 axes.set_aspect("equal")
-                axes.set_axis_off()
     return figure
 
 

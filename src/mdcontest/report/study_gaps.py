@@ -171,4 +171,8 @@ def _positions(table: dict[str, Any]) -> Array:
 
 def _classes(table: dict[str, Any]) -> dict[str, float]:
     rows = zip(table["kind"], table["label"], table["share"], strict=True)
-    return {str(label): float(share) for kind, label, share in rows if kind == "class" and share is not None}
+    return {
+        str(label): float(share)
+        for kind, label, share in rows
+        if kind == "class" and share is not None and np.isfinite(share)
+    }

@@ -16,23 +16,30 @@ from mdcontest.report.study_plots import looks
 from mdcontest.report.study_sections import (
     Gallery,
     auc_section,
-    behaviour_section,
     curve_section,
     gap_section,
+    position_section,
     run_section,
     setting_section,
+    share_section,
     verdict_section,
     write_file,
 )
 
 
 def write_report(
-    store: Store, page: Path, *, title: str | None = None, before: Sequence[Section] = (), baseline: str | None = None
+    store: Store,
+    page: Path,
+    *,
+    title: str | None = None,
+    before: Sequence[Section] = (),
+    after: Sequence[Section] = (),
+    baseline: str | None = None,
 ) -> list[str]:
     """Write the page, PAGE-figures/ and PAGE-data/ beside it; what to mind about the runs comes back, one text each.
 
-    The same store gives the same bytes. `before` are sections that come first; `baseline` is the variant or algorithm
-    that others are compared with, SPPO where there is one unless told otherwise.
+    The same store gives the same bytes. `before` are sections that come first, `after` ones that come last; `baseline`
+    is the variant or algorithm that others are compared with, SPPO where there is one unless told otherwise.
     """
     study = make_study(store, baseline)
     styles = looks(study)
@@ -48,9 +55,11 @@ def write_report(
         auc_section(study, styles, gallery),
         setting_section(study, styles, gallery),
         gap_section(store, styles, gallery),
-        behaviour_section(store, styles, gallery),
+        position_section(store, styles, gallery),
+        share_section(store, styles, gallery),
         run_section(store, study.variants),
         _file_section(store, study, page),
+        *after,
     ]
     minded = minding(store, study)
     shown = [section for section in sections if section is not None]
@@ -63,7 +72,8 @@ def minding(store: Store, study: Study) -> list[str]:
     found = list(store.problems)
     if len(store.versions) > 1:
         counts = ", ".join(
-            f"{version} ({len(runs)} run{'s' * (len(runs) > 1)})" for version, runs in sorted(store.versions.items())
+            f"{version} ({len(runs)} run{'s' * (len(runs) > 1)})"
+            for version, runs in sorted(store.versions.items(), key=str)
         )
         found.append(f"the runs were made with {len(store.versions)} versions of mdcontest: {counts}")
     failed = [run for run in store.runs if run.status == FAILED]

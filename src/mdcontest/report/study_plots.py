@@ -1,12 +1,12 @@
-"""Figures of a study, one a task: learning curves with bands, areas with their seeds, areas against a setting.
+"""Figures of a study, one a task: learning curves with bands, areas with their seeds.
 
 Each is narrow enough for a telephone; a page lays them side by side where it is wide.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +22,7 @@ from matplotlib.lines import Line2D
 from mdcontest.arrays import Array
 from mdcontest.report.plots import STYLE
 from mdcontest.report.statistics import student_band
-from mdcontest.report.study import INVERTED, RETURN, Scores, Study, TaskStudy, natural
-from mdcontest.settings import WHOLE
+from mdcontest.report.study import INVERTED, RETURN, Scores, Study, TaskStudy
 
 # Okabe and Ito's colours, without the yellow that white paper swallows. Line and marker change with each variant too,
 # so that prints in grey can be read.
@@ -36,6 +35,8 @@ WIDTH = 4.4
 LONGEST_LABEL = 44
 MOST_BANDS = 6
 """With more variants than this in one figure, bands would hide the curves."""
+FEWEST_FOR_BAND = 3
+"""The band of two seeds is 12.7 standard errors to each side; the two are drawn instead."""
 MEASURES = {RETURN: "return of an episode", INVERTED: "− what the best response wins"}
 
 
@@ -59,8 +60,15 @@ def looks(study: Study) -> dict[str, Look]:
 def label(text: str, longest: int = LONGEST_LABEL) -> str:
     """A name from a file as text for a figure: nothing that XML forbids, and not too long."""
     clean = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "�", text)
-    clean = clean if len(clean) <= longest else clean[: longest - 1] + "…"
+    if len(clean) > longest:  # what tells two long names apart is more often at their ends
+        clean = f"{clean[: longest // 3]}…{clean[1 + longest // 3 - longest :]}"
     return f" {clean}" if clean.startswith("_") else clean  # matplotlib keeps names with _ out of legends
+
+
+def wrapped(variant: str, count: int) -> str:
+    """A variant and its number of seeds, on as many lines as its settings take."""
+    lines = textwrap.wrap(label(variant, 4 * LONGEST_LABEL), LONGEST_LABEL, break_on_hyphens=False) or [""]
+    return "\n".join([*lines[:-1], f"{lines[-1]} (n = {count})"])
 
 
 @contextmanager
@@ -90,7 +98,7 @@ def add_legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> 
 def legend_height(names: Sequence[str]) -> float:
     """Inches that it takes."""
     columns = 2 if names and max(map(len, names)) <= 20 else 1
-    return 0.2 * -(-len(names) // columns)
+    return 0.2 * -(-len(names) // columns) + 0.14 * sum(name.count("\n") for name in names)
 
 
 # --- curves -----------------------------------------------------------------------------------------------
@@ -100,7 +108,7 @@ def curves_figure(
     title: str, curves: Mapping[str, tuple[Array, Array]], styles: Mapping[str, Look], ylabel: str
 ) -> Figure:
     """Means over seeds with their bands; `curves` are steps [T] and values [n, T] by variant."""
-    names = [f"{label(variant)} (n = {len(values)})" for variant, (_, values) in curves.items()]
+    names = [wrapped(variant, len(values)) for variant, (_, values) in curves.items()]
     with drawing(WIDTH, 2.75 + legend_height(names)) as figure:
         axes = figure.subplots()
         unit = steps_axis(axes, max((steps[-1] for steps, _ in curves.values()), default=0.0))
@@ -115,7 +123,7 @@ def curves_figure(
 
 
 def _fit(axes: Axes, values: Sequence[Array]) -> None:
-    """Show every seed's curve; the band of two seeds alone would be so wide that nothing else could be seen."""
+    """Show every seed's curve; the band of few seeds may be so wide that nothing else could be seen."""
     low, high = min((v.min() for v in values), default=0.0), max((v.max() for v in values), default=1.0)
     room = 0.05 * (high - low) or 0.5 * abs(high) or 0.5
     axes.set_ylim(low - room, high + room)
@@ -124,8 +132,10 @@ def _fit(axes: Axes, values: Sequence[Array]) -> None:
 def _curve(axes: Axes, x: Array, values: Array, look: Look, phase: float, with_band: bool) -> list[Line2D]:
     """One mean, its marks set off from those of others, and its band where there are seeds for one."""
     band = student_band(values)
-    if len(values) > 1 and with_band:
+    if len(values) >= FEWEST_FOR_BAND and with_band:
         axes.fill_between(x, band.low, band.high, color=look.color, alpha=0.15, linewidth=0)
+    elif with_band:
+        axes.plot(x, values.T, color=look.color, linewidth=0.5, alpha=0.6)
     gap = max(1, len(x) // 8)
     return axes.plot(
         x,
@@ -151,18 +161,21 @@ def learning_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure:
 def auc_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure:
     """Bars of mean areas with Student's interval (thick) and the bootstrap's (thin), and each seed as a dot."""
     scores = list(study.scores.values())
-    with drawing(WIDTH, 0.95 + 0.5 * len(scores)) as figure:
+    names = [wrapped(one.variant, len(one.areas)) for one in scores]
+    line = 0.3 * max((name.count("\n") for name in names), default=0)  # a further line of text, in rows
+    with drawing(WIDTH, 0.95 + 0.5 * (1 + line) * len(scores)) as figure:
         axes = figure.subplots()
         for row, one in enumerate(scores):
             look = styles[one.variant]
-            axes.barh(row, one.area.mean, height=0.4, color=look.color, alpha=0.3, edgecolor=look.color)
-            spread = row + np.linspace(-0.13, 0.13, len(one.areas)) * (len(one.areas) > 1)
+            axes.barh(row, one.area.mean, height=0.4 / (1 + line), color=look.color, alpha=0.3, edgecolor=look.color)
+            spread = row + np.linspace(-0.13, 0.13, len(one.areas)) * (len(one.areas) > 1) / (1 + line)
             axes.scatter(one.areas, spread, s=18, color=look.color, marker=look.marker, linewidths=0, zorder=3)
-            _whiskers(axes, row, one)
-            name = f"{label(one.variant)} (n = {len(one.areas)})"
-            axes.text(0, row - 0.25, name, transform=axes.get_yaxis_transform(), fontsize=8.5, va="bottom")
+            _whiskers(axes, row, one, 0.27 / (1 + line))
+            axes.text(
+                0, row - 0.25 / (1 + line), names[row], transform=axes.get_yaxis_transform(), fontsize=8.5, va="bottom"
+            )
         axes.axvline(0, color="#999999", linewidth=0.8, zorder=0)
-        axes.set_ylim(len(scores) - 0.6, -0.65)
+        axes.set_ylim(len(scores) - 0.6, -0.65 - 0.3 * line)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
@@ -171,78 +184,7 @@ def auc_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure:
     return figure
 
 
-def _whiskers(axes: Axes, row: int, one: Scores) -> None:
-    for interval, offset, width, color in ((one.area, 0.0, 2.0, "black"), (one.area_bootstrap, 0.27, 1.0, "#555555")):
+def _whiskers(axes: Axes, row: int, one: Scores, below: float) -> None:
+    for interval, offset, width, color in ((one.area, 0.0, 2.0, "black"), (one.area_bootstrap, below, 1.0, "#555555")):
         if np.isfinite([interval.low, interval.high]).all():
             axes.plot([interval.low, interval.high], [row + offset] * 2, color=color, linewidth=width, zorder=4)
-
-
-# --- against a setting ------------------------------------------------------------------------------------
-
-
-def varied_setting(study: TaskStudy) -> tuple[str, dict[str, dict[str, float]]] | None:
-    """The one setting with numbers that varies within an algorithm: its name, and values by algorithm and variant."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for algorithm in dict.fromkeys(one.algorithm for one in study.scores.values()):
-        group = {v: _settings(one) for v, one in study.scores.items() if one.algorithm == algorithm}
-        names = dict.fromkeys(name for settings in group.values() for name in settings)
-        varied = [name for name in names if len({json.dumps(one.get(name)) for one in group.values()}) > 1]
-        values = {variant: settings.get(varied[0]) for variant, settings in group.items()} if len(varied) == 1 else {}
-        if values and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values.values()):
-            found.setdefault(varied[0], {})[algorithm] = {key: float(v) for key, v in values.items() if v is not None}
-    return next(iter(found.items())) if len(found) == 1 else None
-
-
-def _settings(one: Scores) -> dict[str, Any]:
-    run = one.runs[0]
-    return {**run.settings, **{f"task.{key}": value for key, value in run.task_settings.items()}}
-
-
-def setting_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure | None:
-    """Areas against the setting that varies; None where none does, or several do."""
-    varied = varied_setting(study)
-    if varied is None:
-        return None
-    name, groups = varied
-    known = sorted({value for group in groups.values() for value in group.values()})
-    place = _places(name, known)
-    with drawing(WIDTH, 2.75 + legend_height(list(groups))) as figure:
-        axes = figure.subplots()
-        handles = []
-        for i, (_, group) in enumerate(sorted(groups.items(), key=lambda item: natural(item[0]))):
-            handles.append(_against(axes, {place[value]: study.scores[v] for v, value in group.items()}, styles, i))
-        if all(np.log2(x).is_integer() for x in place.values() if x > 0) and min(place.values()) > 0:
-            axes.set_xscale("log", base=2)
-            axes.minorticks_off()
-        if len(known) <= 12:
-            whole = name == "comparison_horizon"
-            axes.set_xticks(list(place.values()), ["whole" if whole and v == WHOLE else f"{v:g}" for v in place])
-        axes.grid(color="#e8e8e8", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.set_xlabel(label(name))
-        axes.set_ylabel(f"AUC of the {study.measure}", fontsize=8.5)
-        axes.set_title(label(study.name))
-        add_legend(figure, handles, [label(algorithm) for algorithm in sorted(groups, key=natural)])
-    return figure
-
-
-def _places(name: str, values: list[float]) -> dict[float, float]:
-    """Where values go on the axis; a comparison horizon of 0 is the whole episode, so it comes after all others."""
-    if name != "comparison_horizon" or WHOLE not in values or len(values) < 2:
-        return {value: value for value in values}
-    return {value: value for value in values if value != WHOLE} | {float(WHOLE): 2 * max(values)}
-
-
-def _against(axes: Axes, points: dict[float, Scores], styles: Mapping[str, Look], number: int) -> Line2D:
-    """The means of one algorithm joined by a line, each with its seeds and interval in the look of its variant."""
-    at = sorted(points)
-    (line,) = axes.plot(
-        at, [points[x].area.mean for x in at], color="#555555", linewidth=1.2, linestyle=LINES[number % 6]
-    )
-    for x in at:
-        one, look = points[x], styles[points[x].variant]
-        axes.scatter(np.full(len(one.areas), x), one.areas, s=9, color=look.color, alpha=0.45, linewidths=0, zorder=2)
-        axes.plot([x], [one.area.mean], color=look.color, marker=look.marker, markersize=6, zorder=4)
-        if np.isfinite([one.area.low, one.area.high]).all():
-            axes.plot([x, x], [one.area.low, one.area.high], color=look.color, linewidth=2, zorder=3)
-    return line

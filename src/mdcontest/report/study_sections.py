@@ -20,8 +20,9 @@ from mdcontest.report.plots import as_svg
 from mdcontest.report.statistics import MIN_SEEDS
 from mdcontest.report.study import INVERTED, Study
 from mdcontest.report.study_gap_plots import bracket_figure, bracket_range, shares_figure, traces_figure
-from mdcontest.report.study_gaps import gap_series, shares, traces
-from mdcontest.report.study_plots import Look, auc_figure, curves_figure, learning_figure, setting_figure
+from mdcontest.report.study_gaps import Traces, gap_series, shares, traces
+from mdcontest.report.study_plots import Look, auc_figure, curves_figure, learning_figure
+from mdcontest.report.study_setting_plot import setting_figure
 
 DPI = 160
 
@@ -66,7 +67,7 @@ def write_file(path: Path, content: bytes) -> None:
 def verdict_section(study: Study) -> Section:
     """Every variant against the baseline, and over tasks."""
     if not any(task.scores for task in study.tasks):
-        about = "No finished run has a curve, so there is nothing to compare yet."
+        about = "No finished run has an area under a curve, so there is nothing to compare yet."
         return Section("Verdicts", about)
     baselines = list(dict.fromkeys(task.baseline for task in study.tasks if task.baseline))
     about = (
@@ -96,7 +97,7 @@ def curve_section(study: Study, styles: dict[str, Look], gallery: Gallery) -> Se
             text = f"margin against the first policy over environment steps on {task.name}: {', '.join(task.margins)}"
             drawn = curves_figure(task.name, task.margins, styles, "margin against the first policy")
             figures.append(gallery.add(f"margins-{task.name}", text, drawn))
-    about = "Means over seeds; bands are pointwise 95 % intervals by Student's t, where there is more than one seed."
+    about = "Means over seeds. Bands are pointwise 95 % intervals by Student's t; fewer than 3 seeds are thin lines."
     small = (
         "Where the margin is no difference of rewards, the return says nothing about how good a policy is and is not "
         "shown. Shown instead is minus what a trained best response wins, at the steps where the gap was bracketed, "
@@ -162,21 +163,27 @@ def gap_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Sect
     return Section("Gap brackets", about, small, figures, [study_tables.gap_table(found)], even=True)
 
 
-def behaviour_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Section | None:
-    """Positions and shares of classes over steps."""
-    figures, texts, order = [], [], list(styles)
+def position_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Section | None:
+    """Positions at several steps."""
+    figures, order = [], list(styles)
     for one in traces(store):
         rows = sorted(one.rows, key=lambda row: order.index(row[0]))
         run = next(run for run in store.runs if run.task == one.task)
         text = f"positions on {one.task} at several steps: {', '.join(row[0] for row in rows)}"
-        drawn = traces_figure(type(one)(one.task, rows), _reach(run), styles)
+        drawn = traces_figure(Traces(one.task, rows), _reach(run), styles)
         figures.append(gallery.add(f"positions-{one.task}", text, drawn))
-        texts.append("Positions: one run of each variant, its smallest seed; dotted is how far the task can reach.")
-    for part in sorted(shares(store), key=lambda part: (part.task, order.index(part.variant))):
-        text = f"shares of {', '.join(part.labels)} on {part.task} over environment steps, by {part.variant}"
-        figures.append(gallery.add(f"shares-{part.task}-{part.variant}", text, shares_figure(part)))
-        texts.append("Shares: how much of its time a policy spends in each class; thin lines are single seeds.")
-    return Section("What policies do", " ".join(dict.fromkeys(texts)), "", figures, even=True) if figures else None
+    about = "Of each variant the run with the smallest seed; dotted is as far out as a position can be."
+    return Section("Positions over time", about, "", figures, even=True) if figures else None
+
+
+def share_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Section | None:
+    """Shares of classes over steps."""
+    figures, order = [], list(styles)
+    for one in sorted(shares(store), key=lambda one: (one.task, order.index(one.variant))):
+        text = f"shares of {', '.join(one.labels)} on {one.task} over environment steps, by {one.variant}"
+        figures.append(gallery.add(f"shares-{one.task}-{one.variant}", text, shares_figure(one)))
+    about = "How much of its time a policy spends in each class: means over seeds, and thin lines for single ones."
+    return Section("Classes over time", about, "", figures, even=True) if figures else None
 
 
 def _reach(run: Run) -> float:

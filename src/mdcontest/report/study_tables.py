@@ -13,7 +13,8 @@ from mdcontest.experiments.store import GAPS_COLUMNS, Run, Store
 from mdcontest.gap.bracket import Measured
 from mdcontest.report.page import MISSING, Download, Table
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW, Interval
-from mdcontest.report.study import RETURN, Study, natural
+from mdcontest.report.study import RETURN, Study
+from mdcontest.report.study_curves import natural
 from mdcontest.report.study_gaps import GapSeries, mean_over_seeds
 
 VERDICTS = (HIGHER, OVERLAPS, LOWER, TOO_FEW)
@@ -112,18 +113,24 @@ def run_table(store: Store, variants: list[str]) -> tuple[Table, list[Table]]:
     runs = sorted(store.runs, key=lambda run: (natural(run.task), variants.index(run.variant), run.seed))
     told = {run.name: _told(run) for run in runs}
     keys = list(dict.fromkeys(key for one in told.values() for key in one))
-    texts = {key: [json.dumps(one[key]) if key in one else MISSING for one in told.values()] for key in keys}
+    texts = {key: [_text(one[key]) if key in one else MISSING for one in told.values()] for key in keys}
     differ = [key for key in keys if len(set(texts[key])) > 1]
     rows = []
     for i, run in enumerate(runs):
         plain = [run.name, run.task, run.variant, str(run.seed), run.status, f"{run.steps:,}", f"{run.target:,}"]
-        rows.append([*plain, str(len(run.episodes["step"])), run.error or MISSING, *(texts[key][i] for key in differ)])
+        rows.append(
+            [*plain, str(len(run.episodes["step"])), str(run.error or MISSING), *(texts[key][i] for key in differ)]
+        )
     columns = ["run", "task", "variant", "seed", "status", "steps", "of", "episodes", "error", *differ]
     found = Table(columns, rows, "Runs, with the settings and versions in which they differ", sortable=True)
     alike = [[key, texts[key][0]] for key in keys if key not in differ]
     return found, [
         Table(["setting or version", "value"], alike, "The same in all runs", sortable=True)
     ] if alike else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _told(run: Run) -> dict[str, Any]:

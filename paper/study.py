@@ -1,0 +1,84 @@
+"""What the studies of the paper share: a sweep at full or at quick scale, run, and written up as a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mdcontest.commands.options import seeds, steps
+from mdcontest.commands.studies import print_plan, work
+from mdcontest.commands.training import prepare
+from mdcontest.errors import InputError
+from mdcontest.experiments.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Study:
+    """One figure of the paper."""
+
+    name: str
+    """Of its folder and page."""
+    title: str
+    figure: str
+    """The paper's label."""
+    full: Sweep
+    """As the paper ran it."""
+    quick: Sweep
+    """The same at a scale that ends within 10 minutes on 2 cores; shows that everything works, not the result."""
+    baseline: str = "sppo"
+
+
+def main(study: Study) -> int:
+    """Run the study, or go on with it, and write its page."""
+    parser = argparse.ArgumentParser(description=f"{study.title} ({study.figure}).")
+    parser.add_argument("--quick", action="store_true", help="a small version, within 10 minutes on 2 cores")
+    parser.add_argument("--out", metavar="FOLDER", help="runs and page go here (default build/paper/NAME)")
+    parser.add_argument("--tasks", metavar="A,B", help="only these tasks")
+    parser.add_argument("--seeds", type=seeds, metavar="S", help="0-9 or 0,2,5")
+    parser.add_argument("--steps", type=steps, metavar="N", help="environment steps of each run")
+    parser.add_argument("--own", action="store_true", help="this library's settings instead of the paper's")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default one a core)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="run on a Ray cluster instead")
+    parser.add_argument("--retries", type=int, default=2, metavar="N", help="of a job that fails (default 2)")
+    parser.add_argument("--dry-run", action="store_true", help="print what would run, and what it would take")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    options = parser.parse_args()
+    try:
+        return _run(study, options)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(study: Study, options: argparse.Namespace) -> int:
+    prepare()
+    from mdcontest.experiments.store import Store
+    from mdcontest.report.study_page import write_report
+
+    sweep = _changed(study.quick if options.quick else study.full, options)
+    folder = Path(options.out or f"build/paper/{study.name}{'-quick' if options.quick else ''}")
+    runs, began = folder / "runs", time.monotonic()
+    if options.dry_run:
+        return print_plan(sweep, runs, options.jobs)
+    code = work(sweep.jobs(runs), runs, options, "the same command goes on")
+    page = folder / "report.html"
+    for warning in write_report(Store(runs), page, title=study.title, baseline=study.baseline):
+        print(f"note: {warning}", file=sys.stderr)
+    print(f"{study.figure}: {page}, after {time.monotonic() - began:.0f} s")
+    return code
+
+
+def _changed(sweep: Sweep, options: argparse.Namespace) -> Sweep:
+    """The sweep with what the command line says."""
+    given = {name: getattr(options, name) for name in ("seeds", "steps") if getattr(options, name)}
+    if options.tasks:
+        given["tasks"] = options.tasks.split(",")
+        given["task_settings"] = {}
+    if options.own:
+        given["preset"] = None
+    return replace(sweep, **given)

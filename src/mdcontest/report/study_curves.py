@@ -1,0 +1,109 @@
+"""Which curve a run has: of its returns, or, where those do not count, of what a best response wins against it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mdcontest import tasks
+from mdcontest.arrays import Array
+from mdcontest.errors import InputError
+from mdcontest.experiments.store import Run
+from mdcontest.report import statistics as st
+from mdcontest.report.study_gaps import own_brackets
+from mdcontest.settings import ALGORITHM_NAMES
+
+POINTS = 100
+"""Of a curve."""
+MOST_STEPS = 10**15
+"""A run that claims more is no run."""
+
+
+def in_order(runs: Iterable[Run]) -> list[str]:
+    """Variants by algorithm, then by name with its numbers as numbers."""
+    algorithms = {run.variant: run.algorithm for run in runs}
+    rank = {name: i for i, name in enumerate(ALGORITHM_NAMES)}
+    return sorted(algorithms, key=lambda variant: (rank.get(algorithms[variant], len(rank)), natural(variant)))
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """A key that sorts a2 before a10."""
+    return [(len(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", text)]
+
+
+def returns_count(run: Run) -> bool:
+    """Whether the return says how good a policy is on a run's task; unknown tasks are judged by what was measured."""
+    try:
+        return tasks.make(run.task, **run.task_settings).is_reward_difference
+    except (InputError, TypeError):
+        return not run.gaps
+
+
+def return_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
+    """Up to the shortest run: areas over different ranges of steps would not be comparable."""
+    targets = [run.target for run in runs if 0 < run.target <= MOST_STEPS]
+    if not targets:
+        return np.empty(0)
+    if min(targets) < max(targets):
+        notes.append(
+            f"{name}: runs are between {min(targets):,} and {max(targets):,} steps long; curves and areas are of the "
+            f"first {min(targets):,}, which all of them have"
+        )
+    return st.step_grid(min(targets), min(POINTS, min(targets)))
+
+
+def inverted_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
+    """The steps at which all runs were measured; those measured less than twice have no curve."""
+    measured = [set(own_brackets(run)) for run in runs]
+    often = [steps for steps in measured if len(steps) > 1]
+    common = sorted(set.intersection(*often)) if often else []
+    if runs and not often:
+        notes.append(
+            f"{name}: returns do not count here, and no gap was bracketed at two steps, so areas cannot be compared; "
+            "mdcontest gap FOLDER --every N brackets gaps over time"
+        )
+    if often and len(common) < 2:
+        notes.append(f"{name}: gaps were bracketed at different steps in different runs, so they have no common curve")
+        return np.empty(0)
+    if often and len(common) < max(map(len, often)):
+        notes.append(f"{name}: areas are over the {len(common)} steps at which the gap of every run was bracketed")
+    return np.array(common, float)
+
+
+def return_of(run: Run, grid: Array) -> tuple[Array, float]:
+    """The curve of returns and the area under it."""
+    curve = st.curve_on_grid(run.episodes["step"], run.episodes["return"], grid)
+    if np.isnan(curve).all():
+        raise InputError(f"no episode ended in its first {grid[-1]:,.0f} steps")
+    return curve, st.auc(grid, curve)
+
+
+def inverted_of(run: Run, grid: Array) -> tuple[Array, float]:
+    """Minus what the best response wins, and the area under it from the first step that was measured."""
+    brackets = own_brackets(run)
+    if len(brackets) < 2:
+        raise InputError(f"its gap was bracketed at {len(brackets)} steps; a curve takes 2")
+    curve = -np.array([brackets[int(step)].best_response.value for step in grid])
+    return curve, st.auc(grid, curve, start=grid[0])
+
+
+def margins_of(runs: list[Run]) -> dict[str, tuple[Array, Array]]:
+    """Margins against the first policy, where every run of a variant logged them at the same steps."""
+    found: dict[str, tuple[Array, Array]] = {}
+    for variant in in_order(runs):
+        logs = [run.progress for run in runs if run.variant == variant]
+        steps = [_numbers(log["steps"]) for log in logs]
+        count = min(map(len, steps))
+        if count and all(np.array_equal(one[:count], steps[0][:count]) for one in steps):
+            curves = np.array([_numbers(log["margin_vs_first"])[:count] for log in logs])
+            kept = np.isfinite(curves).all(axis=0)
+            if kept.any():
+                found[variant] = steps[0][:count][kept], curves[:, kept]
+    return found
+
+
+def _numbers(values: Any) -> Array:
+    return np.array([np.nan if value is None else value for value in values], float)

@@ -1,0 +1,135 @@
+"""Ctrl-C and SIGTERM: runs write a checkpoint, the command says how to go on, and going on ends as if nothing was."""
+
+import os
+import shutil
+import signal
+import sys
+import time
+
+import pytest
+
+from mdcontest.experiments.table import last_progress
+from mdcontest.learn.checkpoint import list_checkpoints
+from sweeps import (
+    alive,
+    ended_afterwards,
+    finished,
+    leftovers,
+    results,
+    rows_in,
+    run,
+    run_folders,
+    start,
+    wait_until,
+    workers,
+)
+
+FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+
+def by_terminal(process):
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def by_scheduler(process):
+    process.terminate()
+
+
+def by_hand(process):
+    process.send_signal(signal.SIGINT)
+
+
+def training(out, rows):
+    """How many runs have that many iterations behind them."""
+    return sum(rows_in(folder / "progress.csv") > rows for folder in run_folders(out)) if out.is_dir() else 0
+
+
+@pytest.fixture
+def small_sweep(whole_sweep, compiled, tmp_path):
+    """Some runs of the whole sweep: the same names, the same results."""
+    arguments = ["--algos", "hpi-clip,ppo", "--seeds", "0", "--checkpoint-every", 1000]
+    return [*whole_sweep, *arguments, "--out", tmp_path / "runs", "--jobs", 2]
+
+
+def stop(process, how, output):
+    """It ends soon, with 130, all of its workers with it, and says so without a traceback."""
+    running = workers(process.pid)
+    began = time.monotonic()
+    how(process)
+    assert process.wait(timeout=30) == 130, output.read_text()
+    assert time.monotonic() - began < 10
+    assert wait_until(lambda: not alive(running), 2)
+    said = output.read_text()
+    assert "Traceback" not in said
+    assert "KeyboardInterrupt" not in said
+    return said
+
+
+@pytest.mark.parametrize("how", [by_terminal, by_scheduler, by_hand] if FULL else [by_terminal, by_scheduler])
+def test_nothing_is_lost(how, small_sweep, compiled, undisturbed, tmp_path):
+    out, output = tmp_path / "runs", tmp_path / "said"
+    with ended_afterwards(start(*small_sweep, output=output, env=compiled)) as process:
+        assert wait_until(lambda: training(out, 3) == 2), output.read_text()
+        said = stop(process, how, output)
+    assert f"interrupted, nothing is lost; mdcontest sweep with the same arguments goes on in {out}" in said
+    assert finished(out) == 0, "it was to be stopped before it was done"
+    for folder in run_folders(out):
+        newest = list_checkpoints(folder)[-1].name
+        assert int(newest) == last_progress(folder).iteration > 3, "checkpoints are 1000 iterations apart otherwise"
+    assert not leftovers(out)
+    code, text, err = run(*small_sweep, env=compiled)
+    assert code == 0, err
+    assert text == f"2 done (0 of them before), 0 failed, in {out}\n"
+    found = results(out)
+    assert found == {name: undisturbed[name] for name in found}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("how", [by_terminal, by_scheduler] if FULL else [by_terminal])
+def test_workers_that_are_just_starting(how, small_sweep, compiled, undisturbed, tmp_path):
+    """Before they have imported anything there is nothing to save, and nothing to wait for."""
+    out, output = tmp_path / "runs", tmp_path / "said"
+    with ended_afterwards(start(*small_sweep, output=output, env=compiled)) as process:
+        assert wait_until(lambda: len(workers(process.pid)) == 2, step=0.005)
+        stop(process, how, output)
+    assert not leftovers(tmp_path)
+    if FULL:
+        assert run(*small_sweep, env=compiled)[0] == 0
+        found = results(out)
+        assert found == {name: undisturbed[name] for name in found}
+
+
+@pytest.mark.parametrize("after", [0.3, 0.8, 1.3, 1.8, 2.3] if FULL else [1.0])
+def test_the_command_itself_is_just_starting(after, small_sweep, compiled, tmp_path):
+    output = tmp_path / "said"
+    with ended_afterwards(start(*small_sweep, output=output, env=compiled)) as process:
+        wait_until(lambda: False, after)
+        stop(process, by_terminal, output)
+
+
+def test_impatience(small_sweep, compiled, undisturbed, tmp_path):
+    """Ctrl-C twice ends it at once; what is on disk can be gone on with."""
+    out, output = tmp_path / "runs", tmp_path / "said"
+    with ended_afterwards(start(*small_sweep, output=output, env=compiled)) as process:
+        assert wait_until(lambda: training(out, 3) == 2)
+        by_terminal(process)
+        wait_until(lambda: False, 0.05)
+        stop(process, by_terminal, output)
+    if FULL:
+        assert run(*small_sweep, env=compiled)[0] == 0
+        found = results(out)
+        assert found == {name: undisturbed[name] for name in found}
+
+
+def test_a_gap_that_is_interrupted_begins_anew(done, compiled, tmp_path):
+    out, output = tmp_path / "runs", tmp_path / "said"
+    shutil.copytree(run_folders(done)[0], out / "one")
+    with ended_afterwards(start("gap", out, "--steps", 2_000_000, output=output, env=compiled)) as process:
+        assert wait_until(lambda: len(workers(process.pid)) == 1)
+        wait_until(lambda: False, 2.5)
+        said = stop(process, by_terminal, output)
+    assert "nothing is lost; the same command goes on" in said
+    (folder,) = run_folders(out)
+    assert not list(folder.glob("gaps/*"))
+    assert not leftovers(out)
