@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mdcontest.commands.options import seeds, steps
-from mdcontest.commands.studies import print_plan, work
+from mdcontest.commands.sweeping import print_plan, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
 from mdcontest.experiments.sweep import Sweep

@@ -60,5 +60,5 @@ def did_you_mean(name: str, known: list[str], what: str) -> str:
     import difflib
 
     plain = {entry.lower(): entry for entry in known}
-    near = [plain[key] for key in difflib.get_close_matches(str(name).lower(), plain, n=3, cutoff=0.5)]
+    near = [plain[key] for key in difflib.get_close_matches(str(name).lower(), plain, n=3)]
     return f"; did you mean {' or '.join(near)}?" if near else f"; the {what} are {', '.join(known)}"

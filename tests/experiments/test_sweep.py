@@ -291,7 +291,7 @@ def test_what_is_no_file(name, message, tmp_path, monkeypatch):
 @pytest.fixture
 def planned(monkeypatch):
     """The runs that a command would start."""
-    from mdcontest.commands import studies
+    from mdcontest.commands import sweeping
 
     monkeypatch.setattr(studies, "print_plan", lambda sweep, out, jobs: planned.append((sweep, out)) or 0)
     planned = []

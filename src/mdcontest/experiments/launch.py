@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,7 @@ def run_all(specs: list[RunSpec], jobs: int, show: bool = True) -> list[Result]:
     """Train all of them, at most `jobs` at a time; one that fails is not tried again and does not stop the others."""
     if jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {jobs}")
-    with sweep_table(show) as watch:
+    with sweep_table(show and sys.stderr.isatty()) as watch:  # elsewhere the results at the end say it all
         entries = run_jobs([train_job(spec) for spec in specs], LocalProcesses(jobs), 0, watch)
     return [
         Result(spec, last_progress(spec.folder), entry.error, tuple(entry.notes))

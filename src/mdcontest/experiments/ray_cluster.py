@@ -109,7 +109,10 @@ class RayCluster:
     def ended(self, timeout: float) -> list[tuple[Job, Ending]]:
         if not self._running:
             return []
-        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
+        try:
+            ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
+            raise RunError(f"the Ray cluster is gone: {error}") from None
         found = []
         for reference in ready:
             job, actor = self._running.pop(reference)

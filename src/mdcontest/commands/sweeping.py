@@ -1,11 +1,9 @@
-"""`mdcontest sweep`, `gap`, `trace` and `report`: whole studies."""
+"""`mdcontest sweep`, and how any list of jobs is done from the command line."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -45,36 +43,12 @@ def add_commands(command: Any) -> None:
     sweep.add_argument("--trace-every", type=steps, metavar="N", help="sample what policies do every so many steps")
     sweep.add_argument("--checkpoint-every", type=int, metavar="N", help="iterations (default 10)")
     sweep.add_argument("--dry-run", action="store_true", help="print what would run, and what it would take")
-    _place_arguments(sweep)
+    place_arguments(sweep)
     add_settings(sweep)
 
-    gap = command("gap", run_gap, "Bracket the optimality gap of a run's policy, or of its policies over time.", False)
-    gap.add_argument("run_folders", metavar="RUN", nargs="+", help="the folder of a run, or a folder of runs")
-    gap.add_argument("--every", type=steps, metavar="N", help="every so many steps, not only at the end")
-    gap.add_argument("--returned", metavar="KIND", help="last, mixture or cloned, or several with commas")
-    gap.add_argument("--trajectories", type=int, metavar="N", help="episodes to respond to (default 100)")
-    gap.add_argument("--steps", type=steps, metavar="N", help="training steps of a best response (default 200000)")
-    gap.add_argument("--restarts", type=int, metavar="N", help="best responses trained (default 2)")
-    gap.add_argument("--evaluation-steps", type=steps, metavar="N", help="fresh steps at least (default 50000)")
-    gap.add_argument("--confidence", type=float, metavar="X", help="of each interval (default 0.95)")
-    gap.add_argument("--seed", type=int, default=0, metavar="S", help="of everything random in it (default 0)")
-    gap.add_argument("--json", action="store_true", help="print the results as JSON")
-    _place_arguments(gap)
 
-    trace = command("trace", run_trace, "Sample what a run's policies do over time, for the report.", reads=False)
-    trace.add_argument("run_folders", metavar="RUN", nargs="+", help="the folder of a run, or a folder of runs")
-    trace.add_argument("--every", type=steps, metavar="N", help="every so many steps, not only at the end")
-    trace.add_argument("--episodes", type=int, default=10, metavar="N", help="default 10")
-    _place_arguments(trace)
-
-    report = command("report", run_report, "Write a page about a folder of runs: curves, verdicts, gaps.", reads=False)
-    report.add_argument("folder", metavar="FOLDER", help="a folder of runs")
-    report.add_argument("--out", default="report.html", metavar="PAGE.html", help="default report.html")
-    report.add_argument("--title", metavar="TEXT", help="of the page")
-    report.add_argument("--baseline", metavar="NAME", help="what others are compared with (default sppo)")
-
-
-def _place_arguments(parser: argparse.ArgumentParser) -> None:
+def place_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where jobs run, and how often they are tried."""
     parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default one a core)")
     parser.add_argument("--ray", metavar="ADDRESS", help="run on a Ray cluster instead: auto, or HOST:PORT")
     parser.add_argument("--retries", type=int, default=2, metavar="N", help="of a job that fails (default 2)")
@@ -174,73 +148,7 @@ def print_plan(sweep: Sweep, out: Path, jobs: int | None) -> int:
     return DONE
 
 
-# --- gap and trace ----------------------------------------------------------------------------------------
-
-
-def run_gap(options: argparse.Namespace) -> int:
-    """Measure what is not measured yet, and print all of it."""
-    prepare()
-    from mdcontest.experiments.jobs import gap_job
-    from mdcontest.experiments.sweep import read_kinds
-    from mdcontest.gap.bracket import GapBracket
-    from mdcontest.gap.curve import read_gap, requests
-    from mdcontest.gap.estimate import GapSettings
-
-    names = ("trajectories", "steps", "restarts", "evaluation_steps", "confidence")
-    how = GapSettings(**{name: getattr(options, name) for name in names if getattr(options, name) is not None})
-    if options.seed < 0:
-        raise InputError(f"--seed must not be negative, got {options.seed}")
-    kinds: list[str | None] = [None] if options.returned is None else [*read_kinds(options.returned)]
-    folder, runs = _runs(options.run_folders)
-    wanted = [request for run in runs for request in requests(run, options.every, kinds, options.seed, how)]
-    jobs = [gap_job(request, Path(request.run).name) for request in wanted]
-    code = work(jobs, folder, options, "the same command goes on", summary=False)
-    found = [(request, read_gap(request.file)) for request in wanted if request.file.is_file()]
-    if options.json:
-        print(json.dumps([{"run": request.run, **record} for request, record in found]))
-        return code
-    for request, record in found:
-        print(f"{Path(request.run).name}, {record['returned']} policy after {record['step']} steps:")
-        print(GapBracket.of_record(record))
-    return code
-
-
-def run_trace(options: argparse.Namespace) -> int:
-    """Sample what policies do."""
-    prepare()
-    from mdcontest.experiments.jobs import trace_job
-    from mdcontest.gap.curve import has_behaviour, requests
-    from mdcontest.gap.estimate import GapSettings
-    from mdcontest.learn.loading import task_of
-    from mdcontest.learn.runs import read_description
-
-    if options.episodes < 1:
-        raise InputError(f"--episodes must be at least 1, got {options.episodes}")
-    folder, runs = _runs(options.run_folders)
-    jobs = []
-    for run in runs:
-        if not has_behaviour(task_of(read_description(run)["task"], run)):
-            print(f"mdcontest: note: {run.name}: its task has neither positions nor classes to draw", file=sys.stderr)
-            continue
-        wanted = requests(run, options.every, [None], 0, GapSettings())
-        at = [request.steps for request in wanted]
-        at = at if options.every is None else [0, *at]
-        jobs.append(trace_job(str(run), at, wanted[0].returned, options.episodes, run.name))
-    return work(jobs, folder, options, "the same command goes on")
-
-
-def _runs(folders: list[str]) -> tuple[Path, list[Path]]:
-    """The folder to lock and to index, and the runs in it."""
-    from mdcontest.learn.spec import find_runs
-
-    runs = list(dict.fromkeys(run.resolve() for folder in folders for run in find_runs(Path(folder))))
-    parents = {run.parent for run in runs}
-    if len(parents) > 1:
-        raise InputError(f"these runs lie in {len(parents)} folders; name runs of one folder at a time")
-    return parents.pop(), runs
-
-
-# --- all of them ------------------------------------------------------------------------------------------
+# --- jobs of any kind -------------------------------------------------------------------------------------
 
 
 def work(jobs: list[Any], out: Path, options: argparse.Namespace, again: str, summary: bool = True) -> int:
@@ -290,18 +198,3 @@ def _terminate_like_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def run_report(options: argparse.Namespace) -> int:
-    """Write the page."""
-    prepare()
-    from mdcontest.experiments.store import Store
-    from mdcontest.report.study_page import write_report
-
-    if os.path.isdir(options.out):
-        raise InputError(f"{options.out} is a folder; name a page in it, such as {options.out}/report.html")
-    store = Store(options.folder)
-    for warning in write_report(store, Path(options.out), title=options.title, baseline=options.baseline):
-        print(f"mdcontest: note: {warning}", file=sys.stderr)
-    print(f"{len(store.runs)} runs; report: {options.out}")
-    return DONE
