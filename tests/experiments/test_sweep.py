@@ -293,7 +293,7 @@ def planned(monkeypatch):
     """The runs that a command would start."""
     from mdcontest.commands import sweeping
 
-    monkeypatch.setattr(studies, "print_plan", lambda sweep, out, jobs: planned.append((sweep, out)) or 0)
+    monkeypatch.setattr(sweeping, "print_plan", lambda sweep, out, jobs: planned.append((sweep, out)) or 0)
     planned = []
 
     def plan(*arguments):
