@@ -67,7 +67,10 @@ def _run(study: Study, options: argparse.Namespace) -> int:
         return print_plan(sweep, runs, options.jobs)
     code = work(sweep.jobs(runs), runs, options, "the same command goes on")
     page = folder / "report.html"
-    for warning in write_report(Store(runs), page, title=study.title, baseline=study.baseline):
+    store = Store(runs)
+    known = {name for run in store.runs for name in (run.variant, run.algorithm)}
+    baseline = study.baseline if study.baseline in known else None  # a folder with runs of other lengths has others
+    for warning in write_report(store, page, title=study.title, baseline=baseline):
         print(f"note: {warning}", file=sys.stderr)
     print(f"{study.figure}: {page}, after {time.monotonic() - began:.0f} s")
     return code

@@ -177,8 +177,12 @@ def _read_json(content: bytes) -> Any:
     def refuse(constant: str) -> None:
         raise FileFormatError(f"holds the number {constant}; every number must be finite")
 
+    def finite(text: str) -> float:
+        number = float(text)
+        return number if math.isfinite(number) else refuse(text)  # type: ignore[func-returns-value,return-value]
+
     try:
-        return json.loads(content.decode("utf-8-sig"), parse_constant=refuse)
+        return json.loads(content.decode("utf-8-sig"), parse_constant=refuse, parse_float=finite)
     except UnicodeDecodeError:
         raise FileFormatError("is neither JSON nor npz (it is not UTF-8 text and no zip archive)") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:

@@ -200,6 +200,8 @@ def paper_settings(algorithm: str, group: str) -> dict[str, Any]:
 
 ALGORITHM_NAMES = ("hpi-clip", "hpi", "sppo", "ppo")
 MOST_SEEDS = 10_000
+LARGEST_SEED = 2**63 - 1
+"""What a table can hold."""
 
 
 def algorithm_name(text: str) -> str:
@@ -216,7 +218,7 @@ def read_seeds(value: Any) -> list[int]:
         for part in (text for entry in parts for text in str(entry).split(",")):
             low, _, high = part.partition("-")
             first, last = int(low), int(high or low)
-            if not 0 <= last - first < MOST_SEEDS or first < 0:
+            if not 0 <= last - first < MOST_SEEDS or first < 0 or last > LARGEST_SEED:
                 raise ValueError
             found.extend(range(first, last + 1))
     except ValueError:

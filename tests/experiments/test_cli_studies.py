@@ -391,7 +391,7 @@ def test_gap_and_trace_of_a_run_and_of_a_folder(here, two):
     gaps = pandas.read_parquet(out / "gaps.parquet")
     assert list(gaps["run"]) == [first.name, second.name]
     assert duckdb.sql(f"select max(step) from '{out}/gaps.parquet'").fetchall() == [(640,)]
-    code, said, err = here("trace", first, "--every", 320, "--episodes", 2, "--quiet")
+    code, said, err = here("trace", first, "--every", 320, "--quiet")
     assert (code, err) == (0, "")
     assert {path.name for path in first.glob("behaviour/*")} >= {
         "step0000000320_mixture.parquet",
@@ -412,7 +412,6 @@ GAP_FAULTS = {
     "kind": (["gap", "{run}", "--returned", "mixure"], "did you mean mixture"),
     "no kind": (["gap", "{run}", "--returned", ""], "returned must be a list of names"),
     "episodes": (["gap", "{run}", "--trajectories", "1"], "trajectories must be at least 2"),
-    "no episodes": (["trace", "{run}", "--episodes", "0"], "--episodes must be at least 1"),
     "restarts": (["gap", "{run}", "--restarts", "0"], "restarts must be a whole number"),
     "confidence": (["gap", "{run}", "--confidence", "1.5"], "confidence must lie between 0 and 1"),
     "confidence is NaN": (["gap", "{run}", "--confidence", "nan"], "confidence must lie between 0 and 1"),

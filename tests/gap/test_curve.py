@@ -179,24 +179,24 @@ def test_behaviour_opens_in_one_line(tmp_path):
 def test_positions(tmp_path):
     pytest.importorskip("mujoco")
     folder = trained(tmp_path / "run", "Reacher-NT", iterations=2)
-    trace_run(str(folder), [128], "last", 3)
+    trace_run(str(folder), [128], "last")
     read = read_table(behaviour_file(folder, 128, "last"), BEHAVIOUR_FORMAT, BEHAVIOUR_COLUMNS)
     assert set(read["kind"]) == {"position"}
-    assert len(read["x"]) == 3 * 50
+    assert len(read["x"]) == 2000
     assert np.hypot(read["x"], read["y"]).max() <= tasks.make("Reacher-NT").reach + 1e-6
 
 
 def test_behaviour_is_traced_once(tmp_path):
     folder = trained(tmp_path / "run")
-    trace_run(str(folder), [128], "last", 3)
+    trace_run(str(folder), [128], "last")
     written = os.stat(behaviour_file(folder, 128, "last")).st_mtime_ns
-    trace_run(str(folder), [128], "last", 3)
+    trace_run(str(folder), [128], "last")
     assert os.stat(behaviour_file(folder, 128, "last")).st_mtime_ns == written
 
 
 def test_behaviour_at_several_steps(tmp_path):
     folder = trained(tmp_path / "run")
-    trace_run(str(folder), [64, 128, 384], "mixture", 3)
+    trace_run(str(folder), [64, 128, 384], "mixture")
     assert len(list((folder / "behaviour").iterdir())) == 3
 
 

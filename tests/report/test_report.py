@@ -99,7 +99,7 @@ def test_warnings_come_first(study):
 
 def test_files_beside_the_page(study):
     _, path, _ = study
-    figures = sorted(path.parent.joinpath("page-figures").iterdir())
+    figures = sorted(path.parent.joinpath("page-figures").glob("*.[sp][vn]g"))
     assert len(figures) == 2 * FIGURES
     assert {figure.suffix for figure in figures} == {".svg", ".png"}
     assert all(figure.stat().st_size > 1000 for figure in figures)

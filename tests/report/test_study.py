@@ -190,7 +190,7 @@ def test_repeated_seed_counts_once(tmp_path):
 @pytest.mark.parametrize("target", [0, -5, 10**30])
 def test_absurd_targets(tmp_path, target):
     run = write_run(tmp_path, TASK, "sppo", 0, target=100, episodes=line(0, 1))
-    description = json.loads((run / "run.json").read_text()) | {"steps_asked": target}
+    description = json.loads((run / "run.json").read_text()) | {"steps_asked": target, "steps": target}
     (run / "run.json").write_text(json.dumps(description))
     assert make_study(Store(tmp_path)).tasks[0].scores == {}
 
@@ -203,17 +203,17 @@ def test_gap_series_and_behaviour(tmp_path):
     write_shares(first, 10, dict(zip(CLASSES, (0.5, 0.3, 0.2), strict=True)))
     write_positions(second, 30, [(0, 1), (float("nan"), 0), (1, 0)])
     store = Store(tmp_path)
-    (series,) = gap_series(store)
+    (series,) = gap_series(store.runs)
     assert series.steps.tolist() == [10, 30]
     np.testing.assert_allclose(mean_over_seeds(series.values), [0.5, 0.02])
     np.testing.assert_allclose(mean_over_seeds(series.lowers), [0.48, 0.005])  # never below 0
     np.testing.assert_allclose(mean_over_seeds(series.uppers), [0.92, np.nan])
     np.testing.assert_allclose(mean_over_seeds(series.exact), [0.6, np.nan])
     assert list(own_brackets(store.runs[0])) == [10, 30]
-    (found,) = shares(store)
+    (found,) = shares(store.runs)
     assert found.labels == list(CLASSES)
     assert found.values.tolist() == [[[0.5, 0.3, 0.2]]]
-    ((variant, seed, points),) = traces(store)[0].rows
+    ((variant, seed, points),) = traces(store.runs)[0].rows
     assert (variant, seed, points[30].tolist()) == ("sppo", 1, [[0, 1], [1, 0]])
 
 

@@ -33,7 +33,6 @@ def add_commands(command: Any) -> None:
     trace = command("trace", run_trace, "Sample what a run's policies do over time, for the report.", reads=False)
     trace.add_argument("run_folders", metavar="RUN", nargs="+", help="the folder of a run, or a folder of runs")
     trace.add_argument("--every", type=steps, metavar="N", help="every so many steps, not only at the end")
-    trace.add_argument("--episodes", type=int, default=10, metavar="N", help="default 10")
     place_arguments(trace)
 
     report = command("report", run_report, "Write a page about a folder of runs: curves, verdicts, gaps.", reads=False)
@@ -80,18 +79,16 @@ def run_trace(options: argparse.Namespace) -> int:
     from mdcontest.learn.loading import task_of
     from mdcontest.learn.runs import read_description
 
-    if options.episodes < 1:
-        raise InputError(f"--episodes must be at least 1, got {options.episodes}")
     folder, runs = _runs(options.run_folders)
     jobs = []
     for run in _readable(runs):
-        if not has_behaviour(task_of(read_description(run)["task"], run)):
+        if not has_behaviour(task_of(read_description(run).get("task", {}), run)):
             print(f"mdcontest: note: {run.name}: its task has neither positions nor classes to draw", file=sys.stderr)
             continue
         wanted = requests(run, options.every, [None], 0, GapSettings())
         at = [request.steps for request in wanted]
         at = at if options.every is None else [0, *at]
-        jobs.append(trace_job(str(run), at, wanted[0].returned, options.episodes, run.name))
+        jobs.append(trace_job(str(run), at, wanted[0].returned, run.name))
     return work(jobs, folder, options, "the same command goes on")
 
 
@@ -119,7 +116,7 @@ def _runs(folders: list[str]) -> tuple[Path, list[Path]]:
     """The folder to lock and to index, and the runs in it."""
     from mdcontest.learn.spec import find_runs
 
-    runs = list(dict.fromkeys(run.resolve() for folder in folders for run in find_runs(Path(folder))))
+    runs = list(dict.fromkeys(Path(os.path.abspath(run)) for folder in folders for run in find_runs(Path(folder))))
     parents = {run.parent for run in runs}
     if len(parents) > 1:
         raise InputError(f"these runs lie in {len(parents)} folders; name runs of one folder at a time")

@@ -166,7 +166,7 @@ def work(jobs: list[Any], out: Path, options: argparse.Namespace, again: str, su
                 show=not options.quiet,
             )
         except KeyboardInterrupt:
-            print(f"mdcontest: interrupted, nothing is lost; {again}", file=sys.stderr)
+            print(f"mdcontest: interrupted, every run has its checkpoint; {again}", file=sys.stderr)
             raise
     return _summary(entries, out, summary)
 

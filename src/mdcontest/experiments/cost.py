@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mdcontest import tasks
+from mdcontest.experiments.jobs import GAP
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.experiments.table import last_progress
 from mdcontest.learn.algorithms import ALGORITHMS
@@ -62,7 +63,7 @@ def estimate_cost(sweep: Sweep, out: Path) -> list[Line]:
                 if task not in measured:
                     measured[task] = measure_speed(replace(own[0], folder=""))
                 speed = measured[task]
-            gap_steps = _gap_steps(sweep, own[0]) * (len(own) - len(done))
+            gap_steps = sum(_gap_steps(sweep, spec) for spec in own)
             lines.append(Line(task, algorithm, len(own), len(done), max(0, left), speed, gap_steps))
     return lines
 
@@ -74,8 +75,8 @@ def _begun(specs: list[RunSpec]) -> int:
 
 
 def _gap_steps(sweep: Sweep, spec: RunSpec) -> int:
-    """Steps of all brackets of one run: training the responses, and about five samples of episodes."""
-    jobs = [job for job in sweep.after(spec) if job.kind == "gap"]
+    """Steps of the brackets of a run that are not there yet: training responses, and about five samples of episodes."""
+    jobs = [job for job in sweep.after(spec) if job.kind == GAP and not job.is_done()]
     if not jobs:
         return 0
     how = jobs[0].content["how"]

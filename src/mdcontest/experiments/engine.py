@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mdcontest.errors import FileFormatError, InputError
-from mdcontest.experiments.jobs import Ending, Job
+from mdcontest.experiments.jobs import TRAIN, Ending, Job
 from mdcontest.files import read_record, write_record
 from mdcontest.learn.checkpoint import list_checkpoints
 from mdcontest.learn.runs import make_folder
@@ -20,8 +20,12 @@ from mdcontest.learn.runs import make_folder
 FAILURES, FAILURES_FORMAT = "failures.json", "mdcontest/failures"
 DEATHS = 50
 """How often in a row a worker may be killed without its run getting any further, before the run counts as failed."""
+OTHER_DEATHS = 5
+"""The same for a job that keeps nothing between two attempts."""
 TICK = 0.5
 """Seconds between two looks at the jobs."""
+PATIENCE = 30.0
+"""Seconds to wait for workers that were asked to stop, and are killed if they do not."""
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 
 
@@ -134,7 +138,7 @@ def _settle(entry: Entry, ending: Ending, retries: int) -> bool:
     note_failure(entry.job, ending)
     if ending.died:
         entry.deaths = 1 if _reached(entry.job) != entry.reached else entry.deaths + 1
-        again = entry.deaths < DEATHS
+        again = entry.deaths < (DEATHS if entry.job.kind == TRAIN else OTHER_DEATHS)
     else:
         entry.errors += 1
         again = entry.errors <= retries
@@ -143,8 +147,10 @@ def _settle(entry: Entry, ending: Ending, retries: int) -> bool:
 
 
 def _stop(executor: Executor, running: dict[str, Entry]) -> None:
+    """Ask all to stop and wait for them, but not for one that can neither stop nor be killed."""
     executor.interrupt()
-    while running:
+    patience = time.monotonic() + PATIENCE
+    while running and time.monotonic() < patience:
         for job, _ in executor.ended(TICK):
             running.pop(job.key, None)
 

@@ -75,9 +75,9 @@ def gap_job(request: GapRequest, label: str) -> Job:
     return Job(GAP, request.run, request.record(), f"{label} gap at {request.steps}")
 
 
-def trace_job(folder: str, steps: list[int], returned: str, episodes: int, label: str) -> Job:
+def trace_job(folder: str, steps: list[int], returned: str, label: str) -> Job:
     """What the policy does at several steps, in one job: each takes less time than a process needs to start."""
-    content = {"steps": steps, "returned": returned, "episodes": episodes}
+    content = {"steps": steps, "returned": returned}
     return Job(TRACE, folder, content, f"{label} traces")
 
 
@@ -86,4 +86,4 @@ def do_other(kind: str, folder: str, content: dict[str, Any]) -> None:
     if kind == GAP:
         measure_on_run(GapRequest.of_record(content | {"run": folder}))
     else:
-        trace_run(folder, content["steps"], content["returned"], content["episodes"])
+        trace_run(folder, content["steps"], content["returned"])

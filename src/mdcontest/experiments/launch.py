@@ -78,15 +78,14 @@ def _index(out: Path, entries: list[Entry]) -> None:
             if not own:
                 warnings.warn(problem, stacklevel=2)
         store.write_index()
-    except InputError as error:
-        if all(entry.state != FAILED for entry in entries):
-            raise
-        warnings.warn(f"{out} has no new index: {error}", stacklevel=2)  # what failed is told first
+    except InputError as error:  # what was trained and measured is there all the same
+        warnings.warn(f"{out} has no new index: {error}", stacklevel=2)
 
 
 def _tidy(jobs: list[Job], out: Path) -> None:
     """Remove what a sweep that was killed had half written; a run's own files are tidied when it is gone on with."""
-    remove_leftovers(out)
+    for name in ("runs.parquet", "gaps.parquet"):
+        remove_leftovers(out, name)
     for folder in {Path(job.folder) for job in jobs}:
         remove_leftovers(folder, FAILURES)
         remove_leftovers(folder / GAPS)

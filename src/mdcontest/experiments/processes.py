@@ -40,18 +40,25 @@ class Process:
         process, complaints = self._process, list[str]()
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise AssertionError("the worker was started with pipes")
-        errors = process.stderr
-        drain = threading.Thread(target=lambda: complaints.extend(errors), daemon=True)
-        drain.start()
+        errors, output, lines = process.stderr, process.stdout, list[str]()
+        drains = [
+            threading.Thread(target=lambda: complaints.extend(errors), daemon=True),
+            threading.Thread(target=lambda: lines.extend(output), daemon=True),
+        ]
+        for drain in drains:
+            drain.start()
         with contextlib.suppress(OSError):  # it may have died already
             process.stdin.write(self._job + "\n")
             process.stdin.flush()  # and stays open: its end tells the worker that nobody waits any more
-        said = [message for line in process.stdout if (message := _message(line))]
         code = process.wait()
-        drain.join(timeout=5)
-        for pipe in (process.stdin, process.stdout, errors):
-            with contextlib.suppress(OSError):  # of a job that never went through
-                pipe.close()
+        for drain in drains:  # a child of an environment may hold the pipes open for longer than the worker lives
+            drain.join(timeout=5)
+        said = [message for line in lines if (message := _message(line))]
+        with contextlib.suppress(OSError):  # of a job that never went through
+            process.stdin.close()
+        if not any(drain.is_alive() for drain in drains):
+            output.close()
+            errors.close()
         if said:
             return Ending(said[-1]["error"], False, said[-1]["interrupted"], tuple(said[-1]["notes"]))
         ending = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

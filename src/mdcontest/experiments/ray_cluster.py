@@ -6,6 +6,7 @@ goes back into the queue, and its next worker goes on from the run's checkpoint.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -141,6 +142,7 @@ class RayCluster:
                 self._ray.kill(asked[reference])
 
     def close(self) -> None:
-        for _, actor in self._running.values():
-            self._ray.kill(actor)
-        self._ray.shutdown()
+        with contextlib.suppress(Exception):  # of a cluster that is gone; its workers end with it
+            for _, actor in self._running.values():
+                self._ray.kill(actor)
+            self._ray.shutdown()

@@ -84,10 +84,11 @@ class Run:
             self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
             self.settings: dict[str, Any] = dict(self.description["settings"])
             self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
-            self.versions: dict[str, str] = dict(self.description["versions"])
+            self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
             self.status, self.error = str(self.description["status"]), self.description.get("error")
-            self.target = int(self.description["steps_asked"])
-        except (KeyError, TypeError, ValueError) as error:
+            done = self.description.get("steps") if self.is_finished else None
+            self.target = int(self.description["steps_asked"] if done is None else done)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: {error!r}") from None
         self.variant = self.algorithm
         """The algorithm, and what tells its runs on this task apart from others in the store."""
@@ -163,12 +164,13 @@ class Store:
                 self.problems.append(f"{path} never began: {read_failures(path)[-1]['error']}")
                 return
             run = Run(path)
-            _ = run.episodes, run.progress, run.gaps, run.behaviour  # read now: a file cut short is found here
+            # Read now: a file that is cut short is found here.
+            _ = run.episodes, run.progress, run.gaps, run.behaviour, run.steps
             self.runs.append(run)
         except VersionError:
             raise  # of another version of the format: half of a study would be misleading
-        except (InputError, IndexError, KeyError) as error:
-            self.problems.append(f"{path} is left out: {error}")
+        except (InputError, LookupError, TypeError, AttributeError, ValueError) as error:
+            self.problems.append(f"{path} is left out: {error if isinstance(error, InputError) else repr(error)}")
 
     @property
     def versions(self) -> dict[str, list[str]]:
@@ -192,7 +194,7 @@ class Store:
                 run.status,
                 run.steps,
                 len(run.episodes["step"]),
-                float(run.progress["seconds"][-1]) if len(run.progress["seconds"]) else 0.0,
+                float(run.progress["seconds"][-1] or 0) if len(run.progress["seconds"]) else 0.0,
                 json.dumps(run.settings),
                 json.dumps(run.versions),
                 run.error,
@@ -208,7 +210,14 @@ def _run_folders(folder: Path) -> list[Path]:
         entries = sorted(folder.iterdir())
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
-    return [entry for entry in entries if (entry / DESCRIPTION).exists() or (entry / FAILURES).exists()]
+    return [entry for entry in entries if _is_there(entry / DESCRIPTION) or _is_there(entry / FAILURES)]
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a folder that may not be looked into
+        return False
 
 
 def _gap_row(run: Run, gap: Gap) -> list[Any]:
@@ -260,4 +269,6 @@ def _group(task: str) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else json.dumps(value) if isinstance(value, list) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)  # never the same for two values
+    return json.dumps(value) if isinstance(value, list) else str(value)

@@ -35,7 +35,6 @@ from mdcontest.learn.spec import RunSpec
 from mdcontest.settings import algorithm_name, read_seeds
 
 MAX_BYTES = 1 << 20
-TRACE_EPISODES = 10
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class Sweep:
         label, found = f"{spec.task} {spec.algorithm} {spec.seed}", list[Job]()
         if self.trace_every is not None and has_behaviour(task):
             at = [0, *points(total, batch, self.trace_every)]  # and what it did before it learned anything
-            found.append(trace_job(spec.folder, at, settings.returned, TRACE_EPISODES, label))
+            found.append(trace_job(spec.folder, at, settings.returned, label))
         if self.gap is not None:
             how = GapSettings(**self.gap.how)
             kinds = self.gap.returned or [settings.returned]
@@ -139,9 +138,23 @@ def read_sweep(path: str | Path, **changes: Any) -> tuple[Sweep, str | None]:
     if out is not None and not isinstance(out, str):
         raise FileFormatError(f"{file}: out must be the name of a folder, got {out!r}")
     try:
-        return make_sweep({**content, **changes}), out
+        return make_sweep(_changed(content, changes)), out
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
+
+
+def _changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file says with what was said since; tables entry by entry."""
+    tables = {
+        name: {**content[name], **changes[name]}
+        for name in ("settings", "grid", "task_settings", "gap")
+        if isinstance(content.get(name), Mapping) and name in changes
+    }
+    found = {**content, **changes, **tables}
+    if "tasks" in changes and isinstance(found.get("task_settings"), Mapping):
+        left = _texts(changes["tasks"], "tasks")
+        found["task_settings"] = {name: own for name, own in found["task_settings"].items() if name in left}
+    return found
 
 
 def make_sweep(content: Mapping[str, Any]) -> Sweep:

@@ -7,6 +7,8 @@ the error is that of a ratio estimator: residuals e_i = (S_i − ρ L_i)/mean(L)
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.stats import t as student
 
@@ -27,22 +29,32 @@ def step_average(trajectories: Trajectories, values: Array) -> tuple[float, floa
 
 def average_margin(margin: Margin, ours: Trajectories, theirs: Trajectories, confidence: float) -> Measured:
     """M̄(π', π) from episodes of both, with an interval for the error of both samples."""
-    value, variance = step_average(ours, margin.against(ours.outcomes, theirs.outcomes))
-    _, variance_theirs = step_average(theirs, margin.against(theirs.outcomes, ours.outcomes))
+    wins, losses = margin.against(ours.outcomes, theirs.outcomes), margin.against(theirs.outcomes, ours.outcomes)
+    value, variance = step_average(ours, wins)
+    _, variance_theirs = step_average(theirs, losses)
     parts = [(variance, len(ours.lengths) - 1), (variance_theirs, len(theirs.lengths) - 1)]
-    return interval(value, parts, confidence)
+    return interval(value, parts, confidence, spread=2 * float(max(np.abs(wins).max(), np.abs(losses).max())))
 
 
-def interval(value: float, parts: list[tuple[float, int]], confidence: float) -> Measured:
-    """Student's interval for a sum of independent errors, each a variance and its degrees of freedom (Welch)."""
+def interval(value: float, parts: list[tuple[float, int]], confidence: float, spread: float) -> Measured:
+    """Student's interval for a sum of independent errors, each a variance and its degrees of freedom (Welch).
+
+    A sample whose episodes are all alike does not prove that no other kind exists; see `unseen`.
+    """
     total = sum(variance for variance, _ in parts)
-    if total == 0:
-        return Measured(value, value, value)
     if not np.isfinite(total):
         return Measured(value, -np.inf, np.inf)
-    freedom = total**2 / sum(variance**2 / max(count, 1) for variance, count in parts)
-    reach = float(student.ppf((1 + confidence) / 2, freedom)) * float(np.sqrt(total))
+    alike = (1e-9 * spread) ** 2
+    reach = sum(spread * unseen(count + 1, confidence) for variance, count in parts if variance <= alike)
+    if total > 0:
+        freedom = total**2 / sum(variance**2 / max(count, 1) for variance, count in parts)
+        reach += float(student.ppf((1 + confidence) / 2, freedom)) * float(np.sqrt(total))
     return Measured(value, value - reach, value + reach)
+
+
+def unseen(episodes: int, confidence: float) -> float:
+    """How frequent a kind of episode may be that none of so many was: (1 − p)^E = α/2, the rule of three."""
+    return min(1.0, math.log(2 / (1 - confidence)) / episodes)
 
 
 def thinned(trajectories: Trajectories, most: int, rng: np.random.Generator) -> Trajectories:

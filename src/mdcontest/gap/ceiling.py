@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdcontest.arrays import Array
-from mdcontest.gap.averages import interval, step_average
+from mdcontest.gap.averages import interval, step_average, unseen
 from mdcontest.gap.bracket import Measured
 from mdcontest.learn.play import Trajectories
 from mdcontest.margins import Margin, RewardDifference
@@ -45,6 +45,8 @@ def ceiling(task: Task, theirs: Trajectories, confidence: float, rng: np.random.
         errors = _errors(part, own, candidates[_grid(values)], theirs, weights)
         above += errors.max(axis=1)
         below += (-errors).max(axis=1)
+    if not above.any():  # episodes that are all alike do not prove that there are no others
+        above += 2 * limit * unseen(len(lengths), confidence)
     tail = (1 + confidence) / 2
     high = min(value + float(np.quantile(above, tail)), max(limit, value))
     return Measured(value, value - float(np.quantile(below, tail)), high), ""
@@ -53,8 +55,10 @@ def ceiling(task: Task, theirs: Trajectories, confidence: float, rng: np.random.
 def _reward_ceiling(task: Task, margin: Margin, theirs: Trajectories, confidence: float) -> tuple[Any, str]:
     if task.largest_reward is None:
         return None, "nothing is known: the task declares no largest reward (Task(largest_reward=…))"
-    average, variance = step_average(theirs, margin.rows(theirs.outcomes))
-    found = interval(task.largest_reward - average, [(variance, len(theirs.lengths) - 1)], confidence)
+    rewards = margin.rows(theirs.outcomes)
+    average, variance = step_average(theirs, rewards)
+    spread = float(max(np.abs(task.largest_reward - rewards).max(), np.abs(rewards).max()))
+    found = interval(task.largest_reward - average, [(variance, len(theirs.lengths) - 1)], confidence, spread)
     return found, ""
 
 

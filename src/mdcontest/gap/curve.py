@@ -22,7 +22,7 @@ from mdcontest.gap.estimate import GapSettings, measure
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.export import IDENTITY, identity_columns
 from mdcontest.learn.loading import load_agent
-from mdcontest.learn.past import past_policy
+from mdcontest.learn.past import PastPolicy, past_policy
 from mdcontest.learn.play import Trajectories, sample_trajectories
 from mdcontest.learn.runs import make_folder, read_description
 from mdcontest.margins import Classes
@@ -44,6 +44,8 @@ BEHAVIOUR_COLUMNS = {
 """kind "position": x and y of one step; kind "class": label, and the share of steps in it."""
 POSITIONS = 2000
 """Positions kept of a policy."""
+TRACED = 10
+"""Episodes in which it is looked at what a policy does; more where they are short."""
 MAX_BYTES = 1 << 22
 
 
@@ -76,7 +78,9 @@ def requests(run: Path, every: int | None, returned: list[str | None], seed: int
     description = read_description(run)
     try:
         settings, total = description["settings"], int(description.get("steps") or 0)
-        batch, own = settings["num_steps"] * settings["num_envs"], settings["returned"]
+        batch, own = int(settings["num_steps"]) * int(settings["num_envs"]), str(settings["returned"])
+        if batch < 1:
+            raise ValueError(f"an iteration of {batch} steps")
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{run}/run.json is incomplete: {error!r}") from None
     if total < batch:
@@ -100,8 +104,8 @@ def measure_on_run(request: GapRequest, progress: bool = False) -> dict[str, Any
     agent = load_agent(request.run)
     try:
         policy = past_policy(agent, request.steps, request.returned)
-        bracket, played = measure(agent.task, policy, request.how, request.seed, agent.settings.horizon, progress)
-        write_behaviour(agent, policy.steps, policy.returned, played)
+        bracket = measure(agent.task, policy, request.how, request.seed, agent.settings.horizon, progress)
+        trace_policy(agent, policy)
         record = {"step": policy.steps, "returned": policy.returned} | bracket.record()
         make_folder(request.file.parent)
         write_record(request.file, GAP_FORMAT, record)
@@ -110,19 +114,24 @@ def measure_on_run(request: GapRequest, progress: bool = False) -> dict[str, Any
     return record
 
 
-def trace_run(run: str, steps: list[int], returned: str, episodes: int) -> None:
+def trace_run(run: str, steps: list[int], returned: str) -> None:
     """Only what the policy does at those steps, without its gap."""
     agent = load_agent(run)
     try:
         for step in steps:
-            if not behaviour_file(run, step, returned).is_file():
-                policy = past_policy(agent, step, returned)
-                played = sample_trajectories(
-                    agent.task, policy, episodes, seed=agent.seed, horizon=agent.settings.horizon
-                )
-                write_behaviour(agent, policy.steps, policy.returned, played)
+            trace_policy(agent, past_policy(agent, step, returned))
     finally:
         agent.close()
+
+
+def trace_policy(agent: Agent, policy: PastPolicy) -> None:
+    """Sample what a policy does, unless that is there; always the same episodes, whoever asks."""
+    if agent.folder is None or not has_behaviour(agent.task):
+        return
+    if not behaviour_file(agent.folder, policy.steps, policy.returned).is_file():
+        horizon = agent.settings.horizon
+        played = sample_trajectories(agent.task, policy, TRACED, min_steps=POSITIONS, seed=agent.seed, horizon=horizon)
+        write_behaviour(agent, policy.steps, policy.returned, played)
 
 
 def has_behaviour(task: Task) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mdcontest.errors import InputError
 from mdcontest.gap.averages import average_margin, step_average, thinned
-from mdcontest.gap.best_response import can_continue_from, challenge, train_best_response
+from mdcontest.gap.best_response import SETTINGS, can_continue_from, challenge, train_best_response
 from mdcontest.gap.bracket import GapBracket
 from mdcontest.gap.ceiling import ceiling
 from mdcontest.learn.agent import Agent
@@ -60,6 +60,9 @@ class GapSettings:
         if not (isinstance(self.confidence, float) and 0 < self.confidence < 1):
             raise InputError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
         make_settings(self.settings)
+        fixed = [name for name in self.settings if name in SETTINGS]
+        if fixed:
+            raise InputError(f"setting {fixed[0]} of a best response is {SETTINGS[fixed[0]]!r} and cannot be changed")
 
 
 @dataclass
@@ -84,7 +87,8 @@ def estimate_gap(
 
     From below, best responses are trained against fixed episodes of the policy, the best is chosen on others, and its
     average margin is measured on fresh ones of both. From above, no policy averages more than the best step could.
-    `how` are the fields of GapSettings. The same seed gives the same answer.
+    `how` are the fields of GapSettings. The same seed gives the same answer, for a policy without `seed_predictions` if
+    its own draws are the same.
     """
     if not isinstance(task, Task):
         raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
@@ -99,13 +103,11 @@ def estimate_gap(
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
         if not whole and (name, value) != ("horizon", None):
             raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
-    return measure(task, agent, GapSettings(**how), int(seed), _horizon(agent, horizon), progress)[0]
+    return measure(task, agent, GapSettings(**how), int(seed), _horizon(agent, horizon), progress)
 
 
-def measure(
-    task: Task, player: Player, how: GapSettings, seed: int, horizon: int | None, progress: bool
-) -> tuple[GapBracket, Trajectories]:
-    """The bracket, and the policy's own episodes."""
+def measure(task: Task, player: Player, how: GapSettings, seed: int, horizon: int | None, progress: bool) -> GapBracket:
+    """The bracket, with settings that were checked."""
     sampling, thinning, *streams = [
         np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3 + how.restarts)
     ]
@@ -134,11 +136,12 @@ def measure(
         "response_episodes": len(theirs.lengths),
         "response_steps": len(theirs.outcomes),
         "candidates": [described for _, described in scores],
+        "effort": how.restarts * how.steps,
     }
     for trained, _ in candidates:
         trained.close()
-    exact = None if _cut_off(task, horizon, fixed + fresh) else _exact(task, player)
-    return GapBracket(below, above, how.confidence, exact, why, details), fixed + fresh
+    exact = None if fixed.cut_off or fresh.cut_off else _exact(task, player)  # the model's episodes end by themselves
+    return GapBracket(below, above, how.confidence, exact, why, details)
 
 
 def _train(
@@ -186,15 +189,9 @@ def _last_iterate(player: Player) -> Policy | None:
 
 def _horizon(player: Player, horizon: int | None) -> int | None:
     """Episodes are cut off where the policy's own training cut them, unless told otherwise."""
-    if horizon is None and isinstance(player, Agent):
-        return player.settings.horizon
-    return horizon
-
-
-def _cut_off(task: Task, horizon: int | None, played: Trajectories) -> bool:
-    """Whether episodes were cut off, which those of the finite model never are."""
-    limit = task.horizon if horizon is None else horizon
-    return limit is not None and int(played.lengths.max()) >= limit
+    if horizon is not None:
+        return horizon
+    return player.settings.horizon if isinstance(player, Agent) else getattr(player, "horizon", None)
 
 
 def _exact(task: Task, player: Player) -> float | None:

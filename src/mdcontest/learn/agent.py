@@ -22,7 +22,7 @@ from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.policy import Policy
 from mdcontest.learn.returned import ReturnedPolicy
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, RunFolder, describe, save_copy
-from mdcontest.settings import Settings, make_settings, paper_settings
+from mdcontest.settings import LARGEST_SEED, Settings, make_settings, paper_settings
 from mdcontest.tasks import Task
 
 Callback = Callable[["Agent", Progress], Any]
@@ -44,8 +44,8 @@ class Agent:
     def __init__(self, task: Task, seed: int = 0, *, preset: str | None = None, **settings: Any) -> None:
         if not isinstance(task, Task):
             raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
-        if not (isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0):
-            raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
+        if not (isinstance(seed, int | np.integer) and not isinstance(seed, bool) and 0 <= seed <= LARGEST_SEED):
+            raise InputError(f"seed must be a whole number from 0 to {LARGEST_SEED}, got {seed!r}")
         self.task, self.seed = task, int(seed)
         self.settings = self.choose_settings(task, preset, settings)
         self.learner = Learner(task, self.algorithm, self.settings, self.seed)

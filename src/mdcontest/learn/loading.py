@@ -72,6 +72,8 @@ def _checked(description: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def task_of(entry: dict[str, Any], path: Path) -> Task:
     """The task of a run, by the `task` entry of its run.json."""
+    if not isinstance(entry, dict) or not {"registered", "name", "settings"} <= set(entry):
+        raise FileFormatError(f"{path / DESCRIPTION} is incomplete: it does not say which task it is")
     if not entry["registered"]:
         raise InputError(
             f"the run in {path} was trained on a task of its own ({entry['name']}); pass it: load_agent(folder, task=…)"

@@ -32,6 +32,7 @@ class PastPolicy(ActingPolicy):
         super().__init__(agent.task, np.random.default_rng(agent.seed))
         self.steps, self.returned, self.last = steps, returned, _policy_after(agent, steps)
         """Steps it had been trained for, how it is made of the iterates, and the last iterate by then."""
+        self.horizon = agent.settings.horizon
         self._fixed = fixed
 
     @property

@@ -44,6 +44,8 @@ class Trajectories:
     """Their steps one after the other."""
     lengths: Ints
     """Steps of each, shape [E]."""
+    cut_off: int = 0
+    """How many did not end by themselves."""
 
     @property
     def starts(self) -> Ints:
@@ -56,7 +58,7 @@ class Trajectories:
 
     def __add__(self, other: Trajectories) -> Trajectories:
         outcomes = concatenate([self.outcomes, other.outcomes])
-        return Trajectories(outcomes, np.concatenate([self.lengths, other.lengths]))
+        return Trajectories(outcomes, np.concatenate([self.lengths, other.lengths]), self.cut_off + other.cut_off)
 
 
 def play_episode(
@@ -169,13 +171,15 @@ def sample_trajectories(
     env, played, steps = task.make_env(horizon), list[Played](), 0
     try:
         while len(played) < trajectories or steps < min_steps:
-            episode = play_episode(task, player, env, (seed + len(played)) % 2**32, deterministic)
+            reset = (seed + len(played)) % 2**32
+            episode = play_episode(task, player, env, reset, deterministic, max_steps=max(MOST_STEPS, horizon or 0))
             steps += episode.length
             played.append(episode)
     finally:
         env.close()
     outcomes = concatenate([episode.outcomes for episode in played])
-    return Trajectories(outcomes, np.array([episode.length for episode in played]))
+    lengths = np.array([episode.length for episode in played])
+    return Trajectories(outcomes, lengths, sum(not episode.terminated for episode in played))
 
 
 def seed_player(player: Player, seed: int) -> None:

@@ -132,7 +132,7 @@ def make_folder(path: Path) -> None:
 
 def remove_leftovers(folder: Path, of: str = "") -> None:
     """Half-written files of a process that was killed, of all files or of one; for whoever holds the folder's lock."""
-    for path in folder.glob(f".{of}*.tmp"):
+    for path in folder.glob(f".{of}.*.tmp" if of else ".*.tmp"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:

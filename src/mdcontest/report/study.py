@@ -85,6 +85,8 @@ class Study:
     """The interquartile mean of a variant's areas, each scaled to [0, 1] within its task, and over how many tasks."""
     notes: list[str]
     """What was left out or cut, in one sentence each."""
+    runs: list[Run]
+    """The finished ones, each seed once: all that counts."""
 
 
 def make_study(store: Store, baseline: str | None = None) -> Study:
@@ -96,7 +98,7 @@ def make_study(store: Store, baseline: str | None = None) -> Study:
     for run in runs:
         by_task.setdefault(run.task, []).append(run)
     found = [_study_task(name, by_task[name], baseline, notes) for name in sorted(by_task, key=natural)]
-    return Study(found, variants, _iqms(found, variants), notes)
+    return Study(found, variants, _iqms(found, variants), notes, [run for run in runs if run.is_finished])
 
 
 # --- one task ---------------------------------------------------------------------------------------------

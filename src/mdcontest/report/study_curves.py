@@ -13,7 +13,7 @@ from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Run
 from mdcontest.report import statistics as st
-from mdcontest.report.study_gaps import own_brackets
+from mdcontest.report.study_gaps import effort, own_brackets
 from mdcontest.settings import ALGORITHM_NAMES
 
 POINTS = 100
@@ -70,6 +70,14 @@ def inverted_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
         return np.empty(0)
     if often and len(common) < max(map(len, often)):
         notes.append(f"{name}: areas are over the {len(common)} steps at which the gap of every run was bracketed")
+    brackets = [own_brackets(run) for run in runs]
+    efforts = {effort(found[step]) for found in brackets for step in common if step in found}
+    if len(efforts) > 1:
+        notes.append(
+            f"{name}: best responses were trained for {min(efforts):,.0f} to {max(efforts):,.0f} steps, so what they "
+            "win is not comparable; mdcontest gap with the same options on all runs makes it so"
+        )
+        return np.empty(0)
     return np.array(common, float)
 
 

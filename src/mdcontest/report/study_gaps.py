@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdcontest.arrays import Array
-from mdcontest.experiments.store import Run, Store
+from mdcontest.experiments.store import Run
 from mdcontest.gap.bracket import GapBracket
 
 MOST_PANELS = 4
@@ -75,7 +75,7 @@ def mean_over_seeds(values: Array) -> Array:
 def own_brackets(run: Run, returned: str | None = None) -> dict[int, GapBracket]:
     """The bracket at each step, of the policy that a run returns unless told otherwise.
 
-    Of several at one step the one whose best response has the narrowest interval: it rests on most episodes.
+    Of several at one step the one whose best responses were trained longest, then the one with the narrowest interval.
     """
     kinds = [gap.returned for gap in run.gaps]
     own = str(run.settings.get("returned"))
@@ -84,18 +84,24 @@ def own_brackets(run: Run, returned: str | None = None) -> dict[int, GapBracket]
     for gap in sorted(run.gaps, key=lambda gap: gap.step):
         if gap.returned == kind and np.isfinite(gap.bracket.best_response.value):
             known = found.get(gap.step)
-            found[gap.step] = gap.bracket if known is None or _width(gap.bracket) < _width(known) else known
+            found[gap.step] = gap.bracket if known is None or _rank(gap.bracket) < _rank(known) else known
     return found
 
 
-def _width(bracket: GapBracket) -> float:
-    return bracket.best_response.high - bracket.best_response.low
+def effort(bracket: GapBracket) -> float:
+    """Training steps of all best responses tried; lower bounds compare only where it is the same."""
+    known = bracket.details.get("effort")
+    return float(known) if isinstance(known, int | float) else 0.0
 
 
-def gap_series(store: Store) -> list[GapSeries]:
-    """One a task, variant and kind of policy, in the order of the store."""
+def _rank(bracket: GapBracket) -> tuple[float, float]:
+    return -effort(bracket), bracket.best_response.high - bracket.best_response.low
+
+
+def gap_series(runs: list[Run]) -> list[GapSeries]:
+    """One a task, variant and kind of policy, in the order of the runs."""
     groups: dict[tuple[str, str, str], list[Run]] = {}
-    for run in store.runs:
+    for run in runs:
         for kind in dict.fromkeys(gap.returned for gap in run.gaps):
             groups.setdefault((run.task, run.variant, kind), []).append(run)
     found = [_series(*key, sorted(runs, key=lambda run: run.seed)) for key, runs in groups.items()]
@@ -121,10 +127,10 @@ def _numbers(bracket: GapBracket | None) -> list[float]:
 # --- behaviour --------------------------------------------------------------------------------------------
 
 
-def traces(store: Store) -> list[Traces]:
+def traces(runs: list[Run]) -> list[Traces]:
     """Of each variant the run with the smallest seed of which positions are known."""
     found: dict[str, dict[str, tuple[str, int, dict[int, Array]]]] = {}
-    for run in sorted(store.runs, key=lambda run: run.seed):
+    for run in sorted(runs, key=lambda run: run.seed):
         points = {step: at for step, table in _tables(run).items() if len(at := _positions(table))}
         if points and run.variant not in found.get(run.task, {}):
             found.setdefault(run.task, {})[run.variant] = (run.variant, run.seed, points)
@@ -138,10 +144,10 @@ def shown_steps(steps: set[int]) -> list[int]:
     return [known[i] for i in at]
 
 
-def shares(store: Store) -> list[Shares]:
-    """Shares of classes, one a task and variant, in the order of the store."""
+def shares(runs: list[Run]) -> list[Shares]:
+    """Shares of classes, one a task and variant."""
     groups: dict[tuple[str, str], list[tuple[int, dict[int, dict[str, float]]]]] = {}
-    for run in sorted(store.runs, key=lambda run: run.seed):
+    for run in sorted(runs, key=lambda run: run.seed):
         found = {step: classes for step, table in _tables(run).items() if (classes := _classes(table))}
         if found:
             groups.setdefault((run.task, run.variant), []).append((run.seed, found))

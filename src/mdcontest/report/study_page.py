@@ -54,13 +54,14 @@ def write_report(
         curve_section(study, styles, gallery),
         auc_section(study, styles, gallery),
         setting_section(study, styles, gallery),
-        gap_section(store, styles, gallery),
-        position_section(store, styles, gallery),
-        share_section(store, styles, gallery),
+        gap_section(study, styles, gallery),
+        position_section(study, styles, gallery),
+        share_section(study, styles, gallery),
         run_section(store, study.variants),
         _file_section(store, study, page),
         *after,
     ]
+    gallery.tidy()
     minded = minding(store, study)
     shown = [section for section in sections if section is not None]
     write_page(page, title or f"Study of {store.folder.resolve().name}", shown, _lead(store), minded)

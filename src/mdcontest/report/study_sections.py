@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import warnings
@@ -25,6 +26,8 @@ from mdcontest.report.study_plots import Look, auc_figure, curves_figure, learni
 from mdcontest.report.study_setting_plot import setting_figure
 
 DPI = 160
+LIST = "figures.txt"
+"""Names of the figures a page wrote."""
 
 
 class Gallery:
@@ -33,6 +36,7 @@ class Gallery:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._names: set[str] = set()
+        self._written: list[str] = []
 
     def add(self, name: str, label: str, figure: Figure) -> list[InlineFigure]:
         """Write NAME.svg and NAME.png; a column of one for a section."""
@@ -46,7 +50,19 @@ class Gallery:
             figure.savefig(image, format="png", dpi=DPI)
         write_file(self.folder / f"{stem}.svg", svg.encode(errors="replace"))
         write_file(self.folder / f"{stem}.png", image.getvalue())
+        self._written += [f"{stem}.svg", f"{stem}.png"]
         return [InlineFigure(label, svg)]
+
+    def tidy(self) -> None:
+        """Remove figures of an earlier page that this one no longer has, and nothing that it did not write."""
+        if not self.folder.is_dir():
+            return
+        listed = self.folder / LIST
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            for name in listed.read_text().split():
+                if name not in self._written and Path(name).name == name and name.endswith((".svg", ".png")):
+                    (self.folder / name).unlink(missing_ok=True)
+        write_file(listed, "".join(f"{name}\n" for name in sorted(self._written)).encode())
 
     def _free(self, stem: str) -> str:
         names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, len(self._names) + 2))
@@ -140,9 +156,9 @@ def setting_section(study: Study, styles: dict[str, Look], gallery: Gallery) -> 
     return Section("AUC against a setting", about, "", figures, even=True) if figures else None
 
 
-def gap_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Section | None:
+def gap_section(study: Study, styles: dict[str, Look], gallery: Gallery) -> Section | None:
     """Brackets of the gap over steps."""
-    found = sorted(gap_series(store), key=lambda one: (one.task, one.returned, list(styles).index(one.variant)))
+    found = sorted(gap_series(study.runs), key=lambda one: (one.task, one.returned, list(styles).index(one.variant)))
     if not found:
         return None
     figures = []
@@ -163,12 +179,12 @@ def gap_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Sect
     return Section("Gap brackets", about, small, figures, [study_tables.gap_table(found)], even=True)
 
 
-def position_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Section | None:
+def position_section(study: Study, styles: dict[str, Look], gallery: Gallery) -> Section | None:
     """Positions at several steps."""
     figures, order = [], list(styles)
-    for one in traces(store):
+    for one in traces(study.runs):
         rows = sorted(one.rows, key=lambda row: order.index(row[0]))
-        run = next(run for run in store.runs if run.task == one.task)
+        run = next(run for run in study.runs if run.task == one.task)
         text = f"positions on {one.task} at several steps: {', '.join(row[0] for row in rows)}"
         drawn = traces_figure(Traces(one.task, rows), _reach(run), styles)
         figures.append(gallery.add(f"positions-{one.task}", text, drawn))
@@ -176,10 +192,10 @@ def position_section(store: Store, styles: dict[str, Look], gallery: Gallery) ->
     return Section("Positions over time", about, "", figures, even=True) if figures else None
 
 
-def share_section(store: Store, styles: dict[str, Look], gallery: Gallery) -> Section | None:
+def share_section(study: Study, styles: dict[str, Look], gallery: Gallery) -> Section | None:
     """Shares of classes over steps."""
     figures, order = [], list(styles)
-    for one in sorted(shares(store), key=lambda one: (one.task, order.index(one.variant))):
+    for one in sorted(shares(study.runs), key=lambda one: (one.task, order.index(one.variant))):
         text = f"shares of {', '.join(one.labels)} on {one.task} over environment steps, by {one.variant}"
         figures.append(gallery.add(f"shares-{one.task}-{one.variant}", text, shares_figure(one)))
     about = "How much of its time a policy spends in each class: means over seeds, and thin lines for single ones."

@@ -43,7 +43,7 @@ def names() -> list[str]:
     return [*_makers, *(point.name for point in entry_points(group=GROUP) if point.name not in _makers)]
 
 
-def make(name: str, **settings: Any) -> Task:
+def make(name: str, /, **settings: Any) -> Task:
     """The task of that name, with settings of its own such as `theta=` for Reacher-NT."""
     maker = _find(name)
     try:
