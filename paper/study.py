@@ -13,6 +13,7 @@ from mdcontest.commands.sweeping import print_plan, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
 from mdcontest.experiments.sweep import Sweep
+from mdcontest.interrupts import noted
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def main(study: Study) -> int:
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     options = parser.parse_args()
     try:
-        return _run(study, options)
+        with noted():
+            return _run(study, options)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

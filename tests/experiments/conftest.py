@@ -1,5 +1,6 @@
 """The sweep that nobody disturbed; others must end like it."""
 
+import fcntl
 import os
 
 import pytest
@@ -11,10 +12,19 @@ ALGORITHMS, SEEDS = "hpi-clip,hpi,sppo,ppo", 10 if FULL else 2
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
+def common(tmp_path_factory):
+    """A folder that all processes of one test session see, and a lock for what only one of them should make."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "sweeps"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def compiled(common):
     """An environment in which compiled updates are kept in a place of their own: some are killed while they write."""
     return os.environ | {
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled")),
+        "JAX_COMPILATION_CACHE_DIR": str(common / "compiled"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
 
@@ -26,14 +36,18 @@ def whole_sweep():
 
 
 @pytest.fixture(scope="session")
-def done(tmp_path_factory, compiled, whole_sweep):
+def done(common, compiled, whole_sweep):
     """The folder of that sweep, run on this machine without any trouble; only to be read."""
-    out = tmp_path_factory.mktemp("undisturbed") / "runs"
-    code, said, err = run(*whole_sweep, "--out", out, "--jobs", 2, "--quiet", env=compiled)
-    assert (code, err) == (0, "")
-    assert said == f"{4 * SEEDS} done (0 of them before), 0 failed, in {out}\n"
-    assert finished(out) == 4 * SEEDS
-    assert not leftovers(out)
+    out, complete = common / "undisturbed", common / "complete"
+    with open(common / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            code, said, err = run(*whole_sweep, "--out", out, "--jobs", 2, "--quiet", env=compiled)
+            assert (code, err) == (0, "")
+            assert said == f"{4 * SEEDS} done (0 of them before), 0 failed, in {out}\n"
+            assert finished(out) == 4 * SEEDS
+            assert not leftovers(out)
+            complete.touch()
     return out
 
 

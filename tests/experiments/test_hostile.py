@@ -35,6 +35,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore")  # the command line shows them as notes
 @pytest.mark.parametrize("entries", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("command", ["report", "gap", "trace", "train --resume"])
 def test_run_json_that_nobody_wrote(tmp_path, capsys, command, entries):
@@ -53,7 +54,7 @@ def test_run_json_that_nobody_wrote(tmp_path, capsys, command, entries):
     assert "Traceback" not in err
     if command == "report":
         assert code == 0  # the other run is there
-    elif command != "trace":  # there is nothing to trace on this task, whatever the rest says
+    elif command == "gap":  # elsewhere the damaged part may not matter: a finished run has nothing to resume
         assert code in (1, 2)
         assert "mdcontest: error: " in err
     assert (bad / "run.json").read_bytes() == before

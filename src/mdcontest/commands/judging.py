@@ -13,6 +13,7 @@ from mdcontest.commands.options import steps
 from mdcontest.commands.sweeping import DONE, place_arguments, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
+from mdcontest.interrupts import noted
 
 
 def add_commands(command: Any) -> None:
@@ -44,6 +45,11 @@ def add_commands(command: Any) -> None:
 
 def run_gap(options: argparse.Namespace) -> int:
     """Measure what is not measured yet, and print all of it."""
+    with noted():
+        return _gap(options)
+
+
+def _gap(options: argparse.Namespace) -> int:
     prepare()
     from mdcontest.experiments.jobs import gap_job
     from mdcontest.experiments.sweep import read_kinds
@@ -72,6 +78,11 @@ def run_gap(options: argparse.Namespace) -> int:
 
 def run_trace(options: argparse.Namespace) -> int:
     """Sample what policies do."""
+    with noted():
+        return _trace(options)
+
+
+def _trace(options: argparse.Namespace) -> int:
     prepare()
     from mdcontest.experiments.jobs import trace_job
     from mdcontest.gap.curve import has_behaviour, requests

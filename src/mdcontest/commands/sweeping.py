@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
+from mdcontest.interrupts import noted, stop_if_asked
 
 if TYPE_CHECKING:
     from mdcontest.experiments.engine import Entry
@@ -60,6 +58,11 @@ def place_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_sweep(options: argparse.Namespace) -> int:
     """Run, or go on with, a sweep; exit code 1 if some run failed in the end."""
+    with noted():
+        return _sweep(options)
+
+
+def _sweep(options: argparse.Namespace) -> int:
     prepare()
     if options.ray:
         from mdcontest.experiments.ray_cluster import import_ray
@@ -155,19 +158,21 @@ def work(jobs: list[Any], out: Path, options: argparse.Namespace, again: str, su
     """Do the jobs and say how it went."""
     from mdcontest.experiments import launch
 
-    with _terminate_like_interrupt():
-        try:
-            entries = launch.run_sweep(
-                jobs,
-                out,
-                workers=options.jobs,
-                ray=options.ray,
-                retries=options.retries,
-                show=not options.quiet,
-            )
-        except KeyboardInterrupt:
-            print(f"mdcontest: interrupted, every run has its checkpoint; {again}", file=sys.stderr)
-            raise
+    stop_if_asked()
+    try:
+        entries = launch.run_sweep(
+            jobs,
+            out,
+            workers=options.jobs,
+            ray=options.ray,
+            retries=options.retries,
+            show=not options.quiet,
+        )
+    except KeyboardInterrupt:
+        brackets = any(one.kind == "gap" for job in jobs for one in (job, *job.then))
+        lost = ": brackets that were being measured begin anew" if brackets else ", nothing is lost"
+        print(f"mdcontest: interrupted{lost}; {again}", file=sys.stderr)
+        raise
     return _summary(entries, out, summary)
 
 
@@ -184,17 +189,3 @@ def _summary(entries: list[Entry], out: Path, summary: bool) -> int:
         before = sum(entry.began == 0.0 and entry not in failed for entry in entries)
         print(f"{len(entries) - len(failed)} done ({before} of them before), {len(failed)} failed, in {out}")
     return FAILED if failed else DONE
-
-
-@contextlib.contextmanager
-def _terminate_like_interrupt() -> Iterator[None]:
-    """A scheduler's SIGTERM stops a sweep as Ctrl-C does."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.experiments.jobs import TRAIN, Ending, Job
 from mdcontest.files import read_record, write_record
+from mdcontest.interrupts import stop_if_asked
 from mdcontest.learn.checkpoint import list_checkpoints
 from mdcontest.learn.runs import make_folder
 
@@ -96,6 +97,8 @@ def run_jobs(jobs: Iterable[Job], executor: Executor, retries: int, watch: Watch
                 else:
                     waiting.append(entry)
             watch(entries, changed)
+            stop_if_asked()
+        watch(entries, True)
     except KeyboardInterrupt:
         _stop(executor, running)
         raise

@@ -87,7 +87,8 @@ class Run:
             self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
             self.status, self.error = str(self.description["status"]), self.description.get("error")
             done = self.description.get("steps") if self.is_finished else None
-            self.target = int(self.description["steps_asked"] if done is None else done)
+            asked = int(self.description["steps_asked"])
+            self.target = asked if done is None else int(done)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: {error!r}") from None
         self.variant = self.algorithm

@@ -1,0 +1,39 @@
+"""Ctrl-C for commands that run for hours: noted at once, acted upon where it is safe.
+
+Raised as an exception wherever the program happens to be, an interrupt can end up inside a callback whose exceptions
+Python prints and drops; then nothing stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+asked = threading.Event()
+"""Set when the command was asked to stop; its loop looks at it."""
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[None]:
+    """Within, Ctrl-C and a scheduler's SIGTERM only set `asked`; what was not acted upon is raised at the end."""
+    asked.clear()
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals arrive elsewhere
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: asked.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    stop_if_asked()
+
+
+def stop_if_asked() -> None:
+    """Where it is safe to stop."""
+    if asked.is_set():
+        raise KeyboardInterrupt
