@@ -37,8 +37,18 @@ HOSTILE = {
 
 @pytest.mark.filterwarnings("ignore")  # the command line shows them as notes
 @pytest.mark.parametrize("entries", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("command", ["report", "gap", "trace", "train --resume"])
-def test_run_json_that_nobody_wrote(tmp_path, capsys, command, entries):
+def test_run_json_that_nobody_wrote(tmp_path, capsys, entries):
+    check("report", entries, tmp_path, capsys)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["steps beyond all numbers", "texts for numbers", "iterations of no step", "no task"])
+@pytest.mark.parametrize("command", ["gap", "trace", "train --resume"])
+def test_run_json_that_nobody_wrote_and_other_commands(tmp_path, capsys, command, name):
+    check(command, HOSTILE[name], tmp_path, capsys)
+
+
+def check(command, entries, tmp_path, capsys):
     runs = tmp_path / "runs"
     good = write_run(runs, TASK, "ppo", 0, episodes=([100, 200], [1.0, 2.0]))
     bad = write_run(runs, TASK, "ppo", 1, episodes=([100, 200], [1.0, 2.0]))

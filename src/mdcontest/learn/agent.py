@@ -45,7 +45,7 @@ class Agent:
         if not isinstance(task, Task):
             raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
         if not (isinstance(seed, int | np.integer) and not isinstance(seed, bool) and 0 <= seed <= LARGEST_SEED):
-            raise InputError(f"seed must be a whole number from 0 to {LARGEST_SEED}, got {seed!r}")
+            raise InputError(f"seed must be a whole number below 2^63, not negative, got {seed!r}")
         self.task, self.seed = task, int(seed)
         self.settings = self.choose_settings(task, preset, settings)
         self.learner = Learner(task, self.algorithm, self.settings, self.seed)
