@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Tests that were started in the background of a shell ignore Ctrl-C, and so would every process they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FULL = os.environ.get("MDCONTEST_COUNTS", "reduced") == "full"
 COMMON = {

@@ -22,8 +22,9 @@ def noted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals arrive elsewhere
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
+    for number in before:  # what a shell told us to ignore, in the background, stays ignored
         signal.signal(number, lambda *_: asked.set())
     try:
         yield
