@@ -24,6 +24,16 @@ settings.register_profile("full", max_examples=250, **COMMON)
 settings.load_profile("full" if FULL else "reduced")
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium, or a skipped test that says what to install."""
+    from browser import Browser, require_browser
+
+    require_browser()
+    with Browser() as browser:
+        yield browser
+
+
 @pytest.fixture
 def count():
     """count(reduced, full): how many cases of a kind to run."""

@@ -18,13 +18,6 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Smal
 <p id="hidden" hidden>Hidden</p></body></html>"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    require_browser()
-    with Browser() as browser:
-        yield browser
-
-
 @pytest.fixture
 def page(browser, tmp_path):
     page = browser.page(800, 600)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import mdcontest as mdc
+from failing import FAILING
 from mdcontest.cli import main
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
@@ -342,35 +343,7 @@ def test_a_run_that_is_done_but_does_not_say_so_is_put_right(run, trained, tmp_p
 
 # --- runs that fail ---------------------------------------------------------------------------------------
 
-FAILING = """
-import os
-import gymnasium, numpy as np
-import mdcontest as mdc
-
-class Failing(gymnasium.Env):
-    observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float64)
-    steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(1), {}
-
-    def step(self, action):
-        self.steps += 1
-        if self.steps == 100:
-            self.fail()
-        return np.zeros(1), 0.0, False, False, {}
-
-    def fail(self):
-        raise OSError("the robot fell over")
-
-class Once(Failing):
-    def fail(self):
-        try:
-            os.unlink(os.environ["FAIL_ONCE"])  # whoever comes first
-        except FileNotFoundError:
-            return
-        super().fail()
+OTHERS = """
 
 class Dying(Failing):
     def fail(self):
@@ -392,7 +365,7 @@ def plugin(tmp_path, monkeypatch):
     """A package with tasks, installed as pip would: where this and other processes find it."""
     folder = tmp_path / "plugin"
     (folder / "failing-1.0.dist-info").mkdir(parents=True)
-    (folder / "failing_tasks.py").write_text(FAILING)
+    (folder / "failing_tasks.py").write_text(FAILING + OTHERS)
     (folder / "failing-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n")
     points = {"Failing": "failing", "Once": "once", "Dying": "dying", "Unmade": "unmade", "NoTask": "not_a_task"}
     lines = [f"{name} = failing_tasks:{target}" for name, target in points.items()]

@@ -12,6 +12,7 @@ import duckdb
 import pandas
 import pytest
 
+from failing import FAILING
 from mdcontest.cli import main
 from mdcontest.learn import load_agent
 from sweeps import (
@@ -293,35 +294,7 @@ def test_a_run_of_another_version_is_refused(here, two):
 
 # --- runs that fail ---------------------------------------------------------------------------------------
 
-FAILING = """
-import os
-import gymnasium, numpy as np
-import mdcontest as mdc
-
-class Failing(gymnasium.Env):
-    observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float64)
-    steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(1), {}
-
-    def step(self, action):
-        self.steps += 1
-        if self.steps == 100:
-            self.fail()
-        return np.zeros(1), 0.0, False, False, {}
-
-    def fail(self):
-        raise OSError("the robot fell over")
-
-class Once(Failing):
-    def fail(self):
-        try:
-            os.unlink(os.environ["FAIL_ONCE"])  # whoever comes first
-        except FileNotFoundError:
-            return
-        super().fail()
+OTHERS = """
 
 class Loud(Failing):
     def fail(self):
@@ -340,7 +313,7 @@ def plugin(tmp_path, monkeypatch):
     """A package with tasks, installed as pip would: where this and other processes find it."""
     folder = tmp_path / "plugin"
     (folder / "failing-1.0.dist-info").mkdir(parents=True)
-    (folder / "sweeping_tasks.py").write_text(FAILING)
+    (folder / "sweeping_tasks.py").write_text(FAILING + OTHERS)
     (folder / "failing-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n")
     lines = ["[mdcontest.tasks]", *(f"{name} = sweeping_tasks:{name.lower()}" for name in ("Failing", "Once", "Loud"))]
     (folder / "failing-1.0.dist-info" / "entry_points.txt").write_text("\n".join(lines))

@@ -236,7 +236,8 @@ def test_a_predict_that_returns_the_wrong_thing(name, answer, told):
     ("name", "action"), [("RPSCorridor", np.array([2])), ("RPSCorridor", np.int32(2)), ("RPSContinuous", 0.5)]
 )
 def test_one_number_is_an_action_in_any_form(name, action):
-    estimate_gap(tasks.make(name), Always(action), **FAST)
+    plain = estimate_gap(tasks.make(name), Always(float(np.ravel(action)[0])), **FAST)
+    assert estimate_gap(tasks.make(name), Always(action), **FAST).best_response == plain.best_response
 
 
 def test_an_action_outside_the_box_is_clipped_as_it_is_for_every_other_policy():

@@ -143,3 +143,4 @@ def test_many_can_be_had_of_one_agent(kind):
     for steps in (64, 128, 64, 192):
         past_policy(agent, steps, kind).predict(0)
     agent.learn(64, progress=False)
+    assert len(agent.learner.iterates) == 4

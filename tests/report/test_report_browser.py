@@ -2,7 +2,6 @@
 
 import pytest
 
-from browser import Browser, require_browser
 from mdcontest.experiments.store import Store
 from mdcontest.report.study_page import write_report
 from report.stores import write_study
@@ -16,13 +15,6 @@ def path(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     write_report(Store(write_study(folder / "runs", seeds=2)), folder / "page.html", title="A study")
     return folder / "page.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    require_browser()
-    with Browser() as browser:
-        yield browser
 
 
 @pytest.fixture
