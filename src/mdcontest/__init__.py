@@ -25,7 +25,7 @@ from mdcontest.values import average_margin, best_response, cumulant, marginal_v
 from mdcontest.verification import Verification, verify
 
 if _TYPE_CHECKING:
-    from mdcontest import learn, tasks
+    from mdcontest import learn, preferences, tasks
     from mdcontest.gap import estimate_gap
     from mdcontest.learn import HPI, PPO, SPPO, HPIClip, load_agent
     from mdcontest.tasks import Task
@@ -42,6 +42,7 @@ _LEARNING = {
     "SPPO": "mdcontest.learn",
     "load_agent": "mdcontest.learn",
     "estimate_gap": "mdcontest.gap",
+    "preferences": "mdcontest.preferences",
 }
 """Names of the second floor: JAX and Gymnasium are imported when one of them is first used."""
 
@@ -95,6 +96,7 @@ __all__ = [
     "margins",
     "occupancy",
     "optimality_gap",
+    "preferences",
     "solve",
     "solvers",
     "tasks",
