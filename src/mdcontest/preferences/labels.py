@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mdcontest.arrays import Array
-from mdcontest.errors import InputError, did_you_mean, preview
+from mdcontest.errors import InputError, did_you_mean
 
 FIRST, SECOND, EQUAL, INCOMPARABLE = "first", "second", "equal", "incomparable"
 LABELS = (FIRST, SECOND, EQUAL, INCOMPARABLE)
@@ -29,14 +29,14 @@ def read_label(label: Any) -> Label:
     """A label as this library keeps it, or an error that says what one is."""
     if isinstance(label, str):
         if label not in TARGETS:
-            raise InputError(f"{preview(label)} is no label{did_you_mean(label, list(LABELS), 'labels')}")
+            raise InputError(f"{label[:40]!r} is no label{did_you_mean(label, list(LABELS), 'labels')}")
         return str(label)
     if isinstance(label, bool | np.bool_):
         return FIRST if label else SECOND
     if isinstance(label, int | float | np.number) and -1 <= label <= 1:
         return float(label)
     raise InputError(
-        f"{preview(label)} is no label: say {', '.join(LABELS)}, or how strongly the first is preferred, from -1 to 1"
+        f"{label!r:.60} is no label: say {', '.join(LABELS)}, or how strongly the first is preferred, from -1 to 1"
     )
 
 
