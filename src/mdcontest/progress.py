@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mdcontest.solvers.base import Progress, Report, silent
@@ -47,3 +47,19 @@ def progress_bar(show: bool = True) -> Iterator[Report]:
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+@contextmanager
+def counting_bar(label: str, total: int, show: bool = True) -> Iterator[Callable[[int], None]]:
+    """A function that says how many more of `total` are done; a bar for whoever watches standard error."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda more: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda more: bar.advance(task, more)

@@ -6,7 +6,8 @@ The schema's metadata carries `format` and `version`, as every other file here d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ Schema = Mapping[str, str]
 """Column → type: string, int64, float64 or bool."""
 
 
-def _arrow() -> Any:
+def pyarrow_or_error() -> Any:
+    """The module pyarrow, or an error that says how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -29,7 +31,7 @@ def _arrow() -> Any:
 
 def write_table(path: str | PathLike[str], format: str, schema: Schema, columns: Mapping[str, Any]) -> None:
     """Write columns of equal length; None is a missing value."""
-    arrow = _arrow()
+    arrow = pyarrow_or_error()
     if list(columns) != list(schema):
         raise InputError(f"{path}: a {format} table has the columns {list(schema)}, got {list(columns)}")
     fields = _fields(arrow, schema)
@@ -40,33 +42,49 @@ def write_table(path: str | PathLike[str], format: str, schema: Schema, columns:
     except (arrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path}: the columns cannot be stored: {error}") from None
     with atomic_write(path) as file:
-        arrow.parquet.write_table(table, file)
+        arrow.parquet.write_table(table, file, write_page_checksum=True)
 
 
 def read_table(path: str | PathLike[str], format: str, schema: Schema) -> dict[str, Any]:
     """The columns of a table as NumPy arrays, texts and columns with gaps as lists; format and version are checked."""
-    arrow, file = _arrow(), Path(path)
-    if not file.is_file():
-        raise FileFormatError(f"cannot read {file}: there is no such file")
-    try:
-        table = arrow.parquet.ParquetFile(file).read()
+    arrow, file = pyarrow_or_error(), Path(path)
+    opened, _ = open_table(file, format)
+    with unreadable(file):
+        table = opened.read()
         table.validate(full=True)  # texts that are none, where bytes were changed
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{file} is truncated or no Parquet file: {str(error).splitlines()[0]}") from None
-    metadata = {
-        key.decode(errors="replace"): value.decode(errors="replace")
-        for key, value in (table.schema.metadata or {}).items()
-    }
-    if metadata.get("format") != format:
-        raise FileFormatError(f"{file} is a {metadata.get('format')!r} table, expected {format!r}")
-    if metadata.get("version") != str(VERSION):
-        raise VersionError(f"{file} has version {metadata.get('version')!r}, this program reads version {VERSION}")
     if table.column_names != list(schema):
         raise FileFormatError(f"{file} has the columns {table.column_names}, expected {list(schema)}")
     for field in _fields(arrow, schema):
         if (found := table.schema.field(field.name).type) != field.type:
             raise FileFormatError(f"{file} has {found} in the column {field.name}, expected {field.type}")
     return {name: _values(table.column(name), kind) for name, kind in schema.items()}
+
+
+def open_table(path: Path, format: str) -> tuple[Any, dict[str, str]]:
+    """An open Parquet file and its metadata, with format and version checked; pages that were changed are refused."""
+    arrow = pyarrow_or_error()
+    if not path.is_file():
+        raise FileFormatError(f"cannot read {path}: there is no such file")
+    with unreadable(path):
+        file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        found = file.schema_arrow.metadata or {}
+    metadata = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in found.items()}
+    if metadata.get("format") != format:
+        raise FileFormatError(f"{path} is a {metadata.get('format')!r} table, expected {format!r}")
+    if metadata.get("version") != str(VERSION):
+        raise VersionError(f"{path} has version {metadata.get('version')!r}, this program reads version {VERSION}")
+    return file, metadata
+
+
+@contextlib.contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """Whatever a damaged file makes Arrow raise, as one sentence that names the file."""
+    arrow = pyarrow_or_error()
+    try:
+        yield
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FileFormatError(f"{path} is truncated or no Parquet file: {reason}") from None
 
 
 def _fields(arrow: Any, schema: Schema) -> list[Any]:

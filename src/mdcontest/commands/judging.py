@@ -28,6 +28,11 @@ def add_commands(command: Any) -> None:
     gap.add_argument("--evaluation-steps", type=steps, metavar="N", help="fresh steps at least (default 50000)")
     gap.add_argument("--confidence", type=float, metavar="X", help="of each interval (default 0.95)")
     gap.add_argument("--seed", type=int, default=0, metavar="S", help="of everything random in it (default 0)")
+    gap.add_argument(
+        "--margin",
+        metavar="FOLDER",
+        help='judge by this learned margin, or by the task\'s "own" (default: what it was trained on)',
+    )
     gap.add_argument("--json", action="store_true", help="print the results as JSON")
     place_arguments(gap)
 
@@ -63,7 +68,9 @@ def _gap(options: argparse.Namespace) -> int:
         raise InputError(f"--seed must not be negative, got {options.seed}")
     kinds: list[str | None] = [None] if options.returned is None else [*read_kinds(options.returned)]
     folder, runs = _runs(options.run_folders)
-    wanted = [r for run in _readable(runs) for r in requests(run, options.every, kinds, options.seed, how)]
+    wanted = [
+        r for run in _readable(runs) for r in requests(run, options.every, kinds, options.seed, how, options.margin)
+    ]
     jobs = [gap_job(request, Path(request.run).name) for request in wanted]
     code = work(jobs, folder, options, "the same command goes on", summary=False)
     found = [(request, read_gap(request.file)) for request in wanted if request.file.is_file()]

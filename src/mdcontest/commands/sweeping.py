@@ -37,6 +37,7 @@ def add_commands(command: Any) -> None:
     sweep.add_argument(
         "--task-setting", action="append", default=[], metavar="KEY=VALUE", help="a setting of every task of the sweep"
     )
+    sweep.add_argument("--margin", metavar="FOLDER", help="a learned margin in place of the tasks' own")
     sweep.add_argument("--gap-every", type=steps, metavar="N", help="bracket gaps every so many steps of each run")
     sweep.add_argument("--trace-every", type=steps, metavar="N", help="sample what policies do every so many steps")
     sweep.add_argument("--checkpoint-every", type=int, metavar="N", help="iterations (default 10)")
@@ -100,7 +101,7 @@ def _read(options: argparse.Namespace) -> tuple[Sweep, str | None]:
     """The sweep of the file and the flags."""
     from mdcontest.experiments.sweep import make_sweep, read_sweep
 
-    names = ("tasks", "algorithms", "seeds", "steps", "preset", "trace_every", "checkpoint_every")
+    names = ("tasks", "algorithms", "seeds", "steps", "preset", "trace_every", "checkpoint_every", "margin")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.gap_every is not None:
         given["gap"] = {"every": options.gap_every}

@@ -42,6 +42,7 @@ def add_commands(command: Any) -> None:
         metavar="KEY=VALUE",
         help="a setting of the task, such as theta=1.5",
     )
+    train.add_argument("--margin", metavar="FOLDER", help="a learned margin in place of the task's own")
     train.add_argument("--checkpoint-every", type=int, default=10, metavar="N", help="iterations (default 10)")
     train.add_argument("--tensorboard", action="store_true", help="write TensorBoard logs beside the CSV files")
     train.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -114,6 +115,7 @@ def _to_start(options: argparse.Namespace) -> list[RunSpec]:
             key_values(options.task_setting),
             options.checkpoint_every,
             options.tensorboard,
+            options.margin,
         )
         spec = spec.in_folder(_usable(options.out))
         folder = Path(spec.folder)
@@ -141,7 +143,9 @@ def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
     """What is left to finish, and how many runs could not be read."""
     from mdcontest.learn.spec import find_runs, is_finished, spec_of_run
 
-    given = {name: getattr(options, name) for name in ("task", "algo", "steps", "seeds", "preset", "task_setting")}
+    given = {
+        name: getattr(options, name) for name in ("task", "algo", "steps", "seeds", "preset", "task_setting", "margin")
+    }
     asked = [name for name, value in given.items() if value] + list(given_settings(options))
     if asked:
         raise InputError(f"--resume takes everything from the run itself; leave them out: {', '.join(asked)}")

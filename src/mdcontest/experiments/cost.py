@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mdcontest import tasks
 from mdcontest.experiments.jobs import GAP
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.experiments.table import last_progress
@@ -80,7 +79,7 @@ def _gap_steps(sweep: Sweep, spec: RunSpec) -> int:
     if not jobs:
         return 0
     how = jobs[0].content["how"]
-    task = tasks.make(spec.task, **spec.task_settings)
+    task = spec.make_task()
     horizon = ALGORITHMS[spec.algorithm].choose_settings(task, spec.preset, spec.settings).horizon or 1000
     sampled = 5 * max(how["evaluation_steps"], how["trajectories"] * horizon // 2)
     return len(jobs) * (how["restarts"] * how["steps"] + sampled)

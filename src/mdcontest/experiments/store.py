@@ -84,6 +84,7 @@ class Run:
             self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
             self.settings: dict[str, Any] = dict(self.description["settings"])
             self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
+            self.margin = f"learned-{learned[:4]}" if (learned := self.description["task"].get("margin")) else "own"
             self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
             self.status, self.error = str(self.description["status"]), self.description.get("error")
             done = self.description.get("steps") if self.is_finished else None
@@ -252,7 +253,8 @@ def _tell_apart(runs: list[Run]) -> None:
 
 def _choices(run: Run) -> dict[str, Any]:
     """What was chosen for a run."""
-    return {**run.settings, **{f"task.{key}": value for key, value in run.task_settings.items()}, "steps": run.target}
+    own = {f"task.{key}": value for key, value in run.task_settings.items()}
+    return {**run.settings, **own, "steps": run.target, "margin": run.margin}
 
 
 def _follows_paper(run: Run) -> bool:

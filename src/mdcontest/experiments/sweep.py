@@ -11,6 +11,8 @@ horizon = 2048
 comparison_horizon = [1, 16, 256]
 [task_settings.Reacher-NT]
 theta = 1.5
+[margin]                            # a learned one in place of a task's own; or margin = "FOLDER" for all
+Reacher-NT = "margins/reacher"
 [gap]                               # bracket gaps when a run is done
 every = 200_000
 """
@@ -20,11 +22,10 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from mdcontest import tasks as registry
 from mdcontest.errors import FileFormatError, InputError, did_you_mean
 from mdcontest.experiments.jobs import Job, gap_job, trace_job, train_job
 from mdcontest.gap.curve import GapRequest, has_behaviour, points
@@ -66,6 +67,8 @@ class Sweep:
     task_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of a task, by its name."""
     checkpoint_every: int = 10
+    margin: str | Mapping[str, str] | None = None
+    """The folder of a learned margin in place of the tasks' own, or one a task, by its name."""
     gap: GapPlan | None = None
     trace_every: int | None = None
     """Steps between two samples of what a policy does, on tasks that can be drawn; None: none but those of gaps."""
@@ -74,11 +77,10 @@ class Sweep:
         for name in ("tasks", "algorithms", "seeds"):
             if not getattr(self, name):
                 raise InputError(f"a sweep needs at least one entry in {name}")
-        for name in self.task_settings:
+        margins = self.margin if isinstance(self.margin, Mapping) else {}
+        for table, name in [("task_settings", name) for name in self.task_settings] + [("margin", n) for n in margins]:
             if name not in self.tasks:
-                raise InputError(
-                    f"task_settings has {name!r}{did_you_mean(name, list(self.tasks), 'tasks of the sweep')}"
-                )
+                raise InputError(f"{table} has {name!r}{did_you_mean(name, list(self.tasks), 'tasks of the sweep')}")
         if self.checkpoint_every < 1:
             raise InputError(f"checkpoint_every must be at least 1 iteration, got {self.checkpoint_every}")
 
@@ -89,11 +91,13 @@ class Sweep:
         found: dict[str, RunSpec] = {}
         for seed, task, algorithm, settings in itertools.product(self.seeds, self.tasks, self.algorithms, variants):
             own = dict(self.task_settings.get(task, {}))
-            spec = RunSpec(
-                task, algorithm, seed, self.steps, "", self.preset, settings, own, self.checkpoint_every
-            ).in_folder(out)
+            plan = RunSpec(task, algorithm, seed, self.steps, "", self.preset, settings, own, self.checkpoint_every)
+            spec = replace(plan, margin=self._margin_of(task)).in_folder(out)
             found.setdefault(spec.folder, spec)  # the same run may come about in two ways
         return list(found.values())
+
+    def _margin_of(self, task: str) -> str | None:
+        return self.margin.get(task) if isinstance(self.margin, Mapping) else self.margin
 
     def jobs(self, out: Path) -> list[Job]:
         """Training, and what follows it."""
@@ -101,7 +105,7 @@ class Sweep:
 
     def after(self, spec: RunSpec) -> tuple[Job, ...]:
         """What can be done once a run is trained."""
-        task = registry.make(spec.task, **spec.task_settings)
+        task = spec.make_task()
         settings = ALGORITHMS[spec.algorithm].choose_settings(task, spec.preset, spec.settings)
         batch = settings.batch_size
         total = max(1, spec.steps // batch) * batch
@@ -176,6 +180,10 @@ def make_sweep(content: Mapping[str, Any]) -> Sweep:
     for name in ("settings", "grid", "task_settings"):
         if not isinstance(found.get(name, {}), Mapping):
             raise InputError(f"{name} must be a table, got {found[name]!r}")
+    margin = found.get("margin")
+    named = isinstance(margin, Mapping) and all(isinstance(folder, str) for folder in margin.values())
+    if not (margin is None or isinstance(margin, str) or named):
+        raise InputError(f"margin must be a folder, or a table of one a task, got {margin!r}")
     for name, values in found.get("grid", {}).items():
         if not isinstance(values, list | tuple) or not values:
             raise InputError(f"grid: {name} must be a list of values, got {values!r}")

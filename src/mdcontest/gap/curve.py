@@ -26,6 +26,7 @@ from mdcontest.learn.past import PastPolicy, past_policy
 from mdcontest.learn.play import Trajectories, sample_trajectories
 from mdcontest.learn.runs import make_folder, read_description
 from mdcontest.margins import Classes
+from mdcontest.preferences.margin_files import load_margin
 from mdcontest.tables import write_table
 from mdcontest.tasks import Task
 
@@ -42,6 +43,8 @@ BEHAVIOUR_COLUMNS = {
     "share": "float64",
 }
 """kind "position": x and y of one step; kind "class": label, and the share of steps in it."""
+OWN = "own"
+"""The name of a task's own margin, where a learned one could be meant."""
 POSITIONS = 2000
 """Positions kept of a policy."""
 TRACED = 10
@@ -58,12 +61,24 @@ class GapRequest:
     returned: str
     seed: int
     how: GapSettings
+    margin: str | None = None
+    """By what it is judged: "own" is the task's own margin, a folder a learned one, None what it was trained on."""
 
     @property
     def file(self) -> Path:
         """Where the answer is, or will be."""
-        digest = hashlib.sha256(json.dumps([self.seed, asdict(self.how)], sort_keys=True).encode()).hexdigest()[:8]
+        asked = [self.seed, asdict(self.how)] + ([] if self.margin is None else [self._judge()])
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
         return Path(self.run) / GAPS / f"step{self.steps:010d}_{self.returned}_{digest}.json"
+
+    def _judge(self) -> str:
+        return OWN if self.margin in (None, OWN) else load_margin(str(self.margin)).digest
+
+    def task(self, trained_on: Task) -> Task:
+        """The task with the margin that judges."""
+        if self.margin in (None, OWN):
+            return trained_on if self.margin is None else trained_on.true
+        return trained_on.with_margin(load_margin(str(self.margin)))
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,7 +88,9 @@ class GapRequest:
         return cls(**(record | {"how": GapSettings(**record["how"])}))
 
 
-def requests(run: Path, every: int | None, returned: list[str | None], seed: int, how: GapSettings) -> list[GapRequest]:
+def requests(
+    run: Path, every: int | None, returned: list[str | None], seed: int, how: GapSettings, margin: str | None = None
+) -> list[GapRequest]:
     """What to measure on a run: every so many steps and at its end, or only there."""
     description = read_description(run)
     try:
@@ -85,7 +102,8 @@ def requests(run: Path, every: int | None, returned: list[str | None], seed: int
         raise FileFormatError(f"{run}/run.json is incomplete: {error!r}") from None
     if total < batch:
         raise InputError(f"the run in {run} is not finished; mdcontest train --resume {run} finishes it")
-    return [GapRequest(str(run), at, kind or own, seed, how) for at in points(total, batch, every) for kind in returned]
+    steps = points(total, batch, every)
+    return [GapRequest(str(run), at, kind or own, seed, how, margin) for at in steps for kind in returned]
 
 
 def points(total: int, batch: int, every: int | None) -> list[int]:
@@ -104,9 +122,10 @@ def measure_on_run(request: GapRequest, progress: bool = False) -> dict[str, Any
     agent = load_agent(request.run)
     try:
         policy = past_policy(agent, request.steps, request.returned)
-        bracket = measure(agent.task, policy, request.how, request.seed, agent.settings.horizon, progress)
+        bracket = measure(request.task(agent.task), policy, request.how, request.seed, agent.settings.horizon, progress)
         trace_policy(agent, policy)
-        record = {"step": policy.steps, "returned": policy.returned} | bracket.record()
+        judged = {} if request.margin is None else {"margin": request.margin}
+        record = {"step": policy.steps, "returned": policy.returned} | judged | bracket.record()
         make_folder(request.file.parent)
         write_record(request.file, GAP_FORMAT, record)
     finally:
@@ -136,7 +155,7 @@ def trace_policy(agent: Agent, policy: PastPolicy) -> None:
 
 def has_behaviour(task: Task) -> bool:
     """Whether there is something to draw of a policy on this task."""
-    return task.positions is not None or isinstance(task.margin, Classes)
+    return task.positions is not None or isinstance(task.true.margin, Classes)
 
 
 def behaviour_file(run: str | Path, steps: int, returned: str) -> Path:
@@ -153,9 +172,9 @@ def write_behaviour(agent: Agent, steps: int, returned: str, played: Trajectorie
     if task.positions is not None:
         kept = thinned(played, POSITIONS, np.random.default_rng(steps)).outcomes
         rows += [("position", None, float(x), float(y), None) for x, y in _positions(task.positions, kept)]
-    if isinstance(task.margin, Classes):
-        labels = task.margin.rows(played.outcomes)
-        names = task.class_names or [str(k) for k in range(len(task.margin.class_matrix))]
+    if isinstance(classes := task.true.margin, Classes):
+        labels = classes.rows(played.outcomes)
+        names = task.class_names or [str(k) for k in range(len(classes.class_matrix))]
         shares = np.bincount(labels, minlength=len(names)) / len(labels)
         rows += [("class", name, None, None, float(share)) for name, share in zip(names, shares, strict=True)]
     make_folder(folder / BEHAVIOUR)

@@ -17,11 +17,12 @@ from mdcontest.learn.past import PastPolicy
 from mdcontest.learn.play import Player, Trajectories, sample_trajectories
 from mdcontest.learn.policy import Policy
 from mdcontest.margins import Classes, LowRank, RewardDifference, Signs
+from mdcontest.preferences.learned import LearnedMargin
 from mdcontest.settings import make_settings
 from mdcontest.tasks import Task
 from mdcontest.values import optimality_gap
 
-FAST = (Classes, LowRank, RewardDifference, Signs)
+FAST = (Classes, LearnedMargin, LowRank, RewardDifference, Signs)
 """Margins that compare a batch with many opponents without looking at every pair."""
 MOST_FAST, MOST_PAIRS = 400_000, 4_000
 """Outcomes of each side in the final comparison, for those margins and for all others."""

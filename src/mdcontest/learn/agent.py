@@ -69,6 +69,8 @@ class Agent:
         """All settings of an agent for this task: what is given, before the preset, before the defaults."""
         if preset not in (None, "paper"):
             raise InputError(f"there is no preset {preset!r}; the preset is 'paper', and None is this library's own")
+        if cls.algorithm.cumulant == "reward":
+            task.require_reward()
         base = paper_settings(cls.algorithm.name, task.group) if preset else dict(task.recommended)
         settings = make_settings({**cls.defaults, **base, **given})
         if settings.returned != "auto":

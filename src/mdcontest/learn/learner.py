@@ -101,7 +101,7 @@ class Learner:
         """ĉ of every step, [T, N]: against opponents, beyond having ended unless told, averaged over T_C steps."""
         opponents = self.opponents.meet(batch)
         if self.algorithm.cumulant == "reward":
-            return rollout.reward
+            return self._guarded(lambda z, _: self.task.reward(z), batch, opponents).reshape(rollout.reward.shape)
         compare = self.task.cumulant_beyond_ended if self.settings.termination == "ended" else self.task.cumulant
         cumulant = self._guarded(compare, batch, opponents).reshape(rollout.reward.shape)
         horizon, across = self.settings.comparison_horizon, self.settings.across_episodes

@@ -12,6 +12,7 @@ from mdcontest.errors import FileFormatError, InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.checkpoint import identity, list_checkpoints, read_checkpoint
+from mdcontest.learn.margins import with_kept_margin
 from mdcontest.learn.persist import restore_learner
 from mdcontest.learn.runs import DESCRIPTION, RunFolder, read_description
 from mdcontest.tasks import Task
@@ -78,7 +79,7 @@ def task_of(entry: dict[str, Any], path: Path) -> Task:
         raise InputError(
             f"the run in {path} was trained on a task of its own ({entry['name']}); pass it: load_agent(folder, task=…)"
         )
-    return tasks.make(entry["name"], **(entry["settings"] or {}))
+    return with_kept_margin(tasks.make(entry["name"], **(entry["settings"] or {})), entry, path)
 
 
 def same_parameters(one: Agent, other: Agent) -> bool:

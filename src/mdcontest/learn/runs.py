@@ -25,6 +25,7 @@ from mdcontest.learn import cloning, iterates
 from mdcontest.learn.checkpoint import identity, newest_identity, write_checkpoint
 from mdcontest.learn.export import export_logs
 from mdcontest.learn.logs import Logs, Progress
+from mdcontest.learn.margins import keep_margin, margin_entry
 from mdcontest.learn.persist import learner_record
 from mdcontest.learn.rollout import Episode
 
@@ -75,6 +76,7 @@ class RunFolder:
         """The first checkpoint of a call comes before run.json: a run that is there can be gone on with."""
         self.description = describe(agent, self.checkpoint_every, self.tensorboard)
         if agent.call[0] == 0:
+            keep_margin(agent.task, self.path)
             self.checkpoint(agent)
         self.write(RUNNING)
 
@@ -167,6 +169,7 @@ def save_copy(agent: Agent, path: Path) -> None:
     lock = None if attached else lock_folder(path)  # inside a callback the folder is this agent's already
     try:
         require_own(agent, path)
+        keep_margin(agent.task, path)
         agent.learner.iterates.rows.copy_to(path / iterates.FILE)
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.copy_to(path / cloning.FILE)
@@ -199,7 +202,8 @@ def identity_record(agent: Agent) -> dict[str, Any]:
             "registered": task.settings is not None,
             "settings": plain(task.settings),
             "env": env,
-        },
+        }
+        | margin_entry(task),
         "algorithm": agent.algorithm.name,
         "seed": agent.seed,
         "settings": agent.settings.record(),

@@ -14,7 +14,9 @@ from mdcontest.errors import FileFormatError, InputError, did_you_mean
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.loading import load_agent
+from mdcontest.learn.margins import margin_entry
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, plain, read_description
+from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
 
@@ -34,6 +36,8 @@ class RunSpec:
     task_settings: dict[str, Any] = field(default_factory=dict)
     checkpoint_every: int = 10
     tensorboard: bool = False
+    margin: str | None = None
+    """The folder of a learned margin that stands in place of the task's own."""
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -43,7 +47,7 @@ class RunSpec:
         if self.algorithm not in ALGORITHMS:
             near = did_you_mean(self.algorithm, [*ALGORITHMS], "algorithms")
             raise InputError(f"there is no algorithm {self.algorithm!r}{near}")
-        task = tasks.make(self.task, **self.task_settings)
+        task = self.make_task()
         plain(task.settings)
         settings = ALGORITHMS[self.algorithm].choose_settings(task, self.preset, self.settings)
         name = run_name(task, self.algorithm, self.seed, settings, self.steps)
@@ -51,13 +55,17 @@ class RunSpec:
 
     def agent(self) -> Agent:
         """A new agent for this run."""
+        return ALGORITHMS[self.algorithm](self.make_task(), self.seed, preset=self.preset, **self.settings)
+
+    def make_task(self) -> Task:
+        """Its task, with the learned margin where there is one."""
         task = tasks.make(self.task, **self.task_settings)
-        return ALGORITHMS[self.algorithm](task, self.seed, preset=self.preset, **self.settings)
+        return task if self.margin is None else task.with_margin(load_margin(self.margin))
 
 
 def run_name(task: Task, algorithm: str, seed: int, settings: Settings, steps: int) -> str:
     """Task, algorithm, seed, and a hash of everything that decides the result: the same for the same run."""
-    content = {"task": task.settings, "settings": settings.record(), "steps": steps}
+    content = {"task": task.settings, "settings": settings.record(), "steps": steps} | margin_entry(task)
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:8]
     name = re.sub(r"[^A-Za-z0-9._-]", "-", task.name)
     return f"{name}_{algorithm}_seed{seed}_{digest}"

@@ -28,6 +28,8 @@ Features = ArrayLike | Callable[[Any], Any]
 
 SKEW_TOLERANCE = 1e-8
 """M + Mᵀ may differ from zero by this much, relative to max |M|, before it is an error."""
+DIAGONAL_BLOCK = 16
+"""Rows of the small blocks whose diagonals are kept where a margin cannot compare two batches row by row."""
 BLOCK_PAIRS = 1 << 20
 """Pairs of outcomes evaluated at once by margins that have no faster way (about 8 MB of float64)."""
 
@@ -62,6 +64,14 @@ class Margin(ABC):
         out = np.empty(len(f))
         for rows in blocks(len(f), len(g), self.block_pairs(f)):
             out[rows] = self.kernel(f[rows], g) @ weights
+        return out
+
+    def kernel_between(self, f: Any, g: Any) -> Array:
+        """M(fᵢ, gᵢ) for two equally long batches, shape [len(f)]; diagonals of small blocks unless known better."""
+        out = np.empty(len(f))
+        for first in range(0, len(f), DIAGONAL_BLOCK):
+            rows = slice(first, first + DIAGONAL_BLOCK)
+            out[rows] = np.diagonal(self.kernel(f[rows], g[rows]))
         return out
 
     def block_pairs(self, f: Any) -> int:
@@ -131,13 +141,24 @@ class Margin(ABC):
 
     def against(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
         """c(z) = Σ_j w_j M(z, z_j), shape [len(z)]; without weights the mean over the opponents."""
-        f, g = self.rows(z), self.rows(opponents)
+        f = self.rows(z)
+        g = f if opponents is z else self.rows(opponents)
         if len(g) == 0:
             raise InputError("there are no opponents to compare with")
         w = np.full(len(g), 1 / len(g)) if weights is None else np.asarray(weights, float).reshape(-1)
         if len(w) != len(g):
             raise InputError(f"{len(g)} opponents need {len(g)} weights, got {len(w)}")
         return self.kernel_on_itself(f, w) if opponents is z else self.kernel_against(f, g, w)
+
+    def between(self, z: Any, w: Any) -> Array:
+        """M(zᵢ, wᵢ) for two equally long batches, shape [len(z)]."""
+        f, g = self.rows(z), self.rows(w)
+        if len(f) != len(g):
+            raise InputError(f"{len(f)} outcomes cannot be compared one by one with {len(g)}")
+        step = max(1, self.block_pairs(f))
+        return np.concatenate(
+            [np.zeros(0), *(self.kernel_between(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step))]
+        )
 
     def over_ended(self, z: Any) -> Array:
         """M(z, ⊥), what each outcome is worth against an ended episode: 0, indifference, unless known better."""

@@ -49,6 +49,9 @@ class Dense(Margin):
     def kernel(self, f: Any, g: Any) -> Array:
         return self.M[np.ix_(f, g)]
 
+    def kernel_between(self, f: Any, g: Any) -> Array:
+        return self.M[f, g]
+
     def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
         # Pairs that share a row of M share their weight, so the product costs len(M)² however many pairs there are.
         return (self.M @ np.bincount(g, weights, minlength=len(self.M)))[f]
@@ -97,6 +100,9 @@ class BestTwoOfThree(SymmetricBlocks):
             wins -= f[:, k, None] < g[None, :, k]
         return np.sign(wins).astype(float)
 
+    def kernel_between(self, f: Array, g: Array) -> Array:
+        return np.sign((f > g).sum(axis=1) - (f < g).sum(axis=1)).astype(float)
+
     def extremes(self, g: Any) -> Any:
         return np.full((1, 3), np.inf)  # ahead of everybody in all three
 
@@ -137,20 +143,22 @@ class Pairwise(SymmetricBlocks):
 
     def kernel(self, f: Any, g: Any) -> Array:
         i, j = np.divmod(np.arange(len(f) * len(g)), len(g))
-        forth, back = self._evaluate(f[i], g[j]), self._evaluate(g[j], f[i])
+        return self.kernel_between(f[i], g[j]).reshape(len(f), len(g))
+
+    def kernel_between(self, f: Any, g: Any) -> Array:
+        forth, back = self._evaluate(f, g), self._evaluate(g, f)
         excess = np.abs(forth + back)
         worst = int(np.argmax(excess)) if len(excess) else 0
         if len(excess) and excess[worst] > SKEW_TOLERANCE * max(abs(forth[worst]), abs(back[worst])):
-            z, w = f[i[worst]], g[j[worst]]
             raise InputError(
                 f"margin is not skew-symmetric: fn(z, w) = {forth[worst]:.6g} but fn(w, z) = {back[worst]:.6g} "
-                f"for z = {z} and w = {w}; return (fn(z, w) - fn(w, z)) / 2 if you mean its skew part"
+                f"for z = {f[worst]} and w = {g[worst]}; return (fn(z, w) - fn(w, z)) / 2 if you mean its skew part"
             )
         margins = (forth - back) / 2
         largest = float(np.abs(margins).max(initial=0.0))
         if self.declared_bound is not None and largest > self.declared_bound * (1 + 1e-12):
             raise InputError(f"fn reaches {largest:.6g}, above the bound of {self.declared_bound:.6g} given for it")
-        return margins.reshape(len(f), len(g))
+        return margins
 
     def _evaluate(self, z: Any, w: Any) -> Array:
         values = as_finite(self.fn(z, w), "the margin's values fn(z, w)")

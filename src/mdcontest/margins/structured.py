@@ -43,6 +43,9 @@ class RewardDifference(Margin):
     def kernel(self, f: Array, g: Array) -> Array:
         return f[:, None] - g[None, :]
 
+    def kernel_between(self, f: Array, g: Array) -> Array:
+        return f - g
+
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
         # Differences to a common level keep large offsets of r from eating digits.
         level = g.mean()
@@ -76,6 +79,9 @@ class LowRank(Margin):
 
     def kernel(self, f: Array, g: Array) -> Array:
         return f @ self.J @ g.T
+
+    def kernel_between(self, f: Array, g: Array) -> Array:
+        return np.einsum("nd,nd->n", f @ self.J, g)
 
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
         return f @ (self.J @ (weights @ g))
@@ -115,6 +121,9 @@ class Classes(Margin):
 
     def kernel(self, f: Any, g: Any) -> Array:
         return self.class_matrix[np.ix_(f, g)]
+
+    def kernel_between(self, f: Any, g: Any) -> Array:
+        return self.class_matrix[f, g]
 
     def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
         shares = np.bincount(g, weights, minlength=len(self.class_matrix))
@@ -178,9 +187,16 @@ class Signs(Margin):
         return columns
 
     def kernel(self, f: Array, g: Array) -> Array:
-        total = np.zeros((len(f), len(g)))
+        return self._signs(f[:, None, :], g[None, :, :])
+
+    def kernel_between(self, f: Array, g: Array) -> Array:
+        return self._signs(f, g)
+
+    def _signs(self, f: Array, g: Array) -> Array:
+        """Σ_k w_k sgn(f_k − g_k) over the last axis of two batches that broadcast."""
+        total = np.zeros(np.broadcast_shapes(f.shape[:-1], g.shape[:-1]))
         for k, weight in enumerate(self.weights):
-            lead, arc = f[:, k, None] - g[None, :, k], self._arc_steps(k)
+            lead, arc = f[..., k] - g[..., k], self._arc_steps(k)
             if arc is None:
                 total += weight * np.sign(lead)
             else:

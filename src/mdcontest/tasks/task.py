@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import os
@@ -87,6 +88,8 @@ class Task:
     """How far from the origin positions can lie."""
     model: Callable[[], FiniteModel] | None = None
     """The finite contest behind the environment, where there is one."""
+    original: Task | None = None
+    """The task with its own margin, where a learned one stands in its place here."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.env, str) or callable(self.env)):
@@ -108,6 +111,32 @@ class Task:
     def is_reward_difference(self) -> bool:
         """Whether the margin is a difference of rewards, so that the contest is a decision process."""
         return isinstance(self.margin, RewardDifference)
+
+    def with_margin(self, margin: Margin) -> Task:
+        """The same environment with another margin in place of the task's own.
+
+        What the task declares about its own margin goes with it: M(z, ⊥), the largest reward and the finite model.
+        """
+        own = self.true
+        return dataclasses.replace(self, margin=margin, original=own, ended=None, largest_reward=None, model=None)
+
+    @property
+    def true(self) -> Task:
+        """The task with its own margin, for judging what was trained on a learned one."""
+        return self.original or self
+
+    def require_reward(self) -> None:
+        """An error where a learned margin stands in place of the task's own and is no reward."""
+        if self.original is not None and not self.is_reward_difference:
+            raise InputError(
+                f"{self.name}: PPO learns from rewards, and the margin that was learned is none; fit a reward instead: "
+                "mdcontest fit --model reward"
+            )
+
+    def reward(self, z: Outcomes) -> Array:
+        """What PPO maximises, shape [B]: the environment's reward, or the learned one that stands in its place."""
+        self.require_reward()
+        return np.asarray(z.reward, float) if self.original is None else self.margin.rows(z)  # type: ignore[union-attr]
 
     def make_env(self, horizon: int | None = None, render_mode: str | None = None) -> Any:
         """A new environment; `horizon` goes before the task's own, and that before the registered limit."""
@@ -155,12 +184,14 @@ class Task:
         """c̃(z) = c(z) − c(⊥): the cumulant measured from that of an episode that has ended."""
         if self.ended is None:
             return self.margin.against_beyond_ended(z, opponents, weights)  # type: ignore[union-attr]
-        return self.cumulant(z, opponents, weights) + averaged(self._over_ended(opponents), weights)
+        return self.cumulant(z, opponents, weights) + averaged(self.over_ended(opponents), weights)
 
-    def _over_ended(self, z: Outcomes) -> Array:
-        """M(z, ⊥) as this task says it."""
+    def over_ended(self, z: Outcomes) -> Array:
+        """M(z, ⊥) as this task says it, or else its margin, shape [len(z)]."""
+        if self.ended is None:
+            return self.margin.over_ended(z)  # type: ignore[union-attr]
         if not callable(self.ended):
-            return np.full(len(z), float(self.ended))  # type: ignore[arg-type]
+            return np.full(len(z), float(self.ended))
         values = as_finite(self.ended(z), "the margin over an ended episode")
         if values.shape != (len(z),):
             raise InputError(f"ended must return one number an outcome, shape ({len(z)},), got {values.shape}")

@@ -1,0 +1,143 @@
+"""Collecting trajectories to compare: what the last iterate did, evenly over the training of one or several runs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdcontest.errors import InputError
+from mdcontest.learn.agent import Agent
+from mdcontest.learn.loading import load_agent
+from mdcontest.learn.past import past_policy
+from mdcontest.learn.play import MOST_STEPS, play_episode, require_counts, seed_player
+from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.trajectories import Trajectory
+from mdcontest.progress import counting_bar
+from mdcontest.tasks import Task
+
+PART_STEPS = 50_000
+"""Steps after which what was played is written to disk, so that an interruption loses little."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What `collect` did."""
+
+    dataset: Dataset
+    new: int
+    """Trajectories played and stored."""
+    known: int
+    """Trajectories that were there from an earlier call."""
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """One episode to play: which policy of which run, and the seed of its environment and its draws."""
+
+    agent: Agent
+    source: str
+    steps: int
+    seed: int
+
+
+def collect(
+    runs: str | Path | Sequence[str | Path],
+    dataset: str | Path,
+    trajectories: int = 500,
+    seed: int = 0,
+    *,
+    max_steps: int | None = None,
+    task: Task | None = None,
+    progress: bool = True,
+) -> Collected:
+    """Play episodes of the last iterates of runs and add them to a dataset, made if it is not there.
+
+    `trajectories` is for all runs together. Those of a run are spread evenly over its training, the untrained policy
+    and the last one included, or over its first `max_steps` steps. The same call again plays only what is missing.
+    """
+    require_counts(trajectories, seed)
+    folders = [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
+    if not folders:
+        raise InputError("there are no runs to collect trajectories of")
+    if len({folder.resolve().name for folder in folders}) < len(folders):
+        raise InputError("two of the runs have the same name; a trajectory's source could not be told")
+    agents = [load_agent(folder, task) for folder in folders]
+    try:
+        return _collect(agents, folders, Path(dataset), trajectories, seed, max_steps, progress)
+    finally:
+        for agent in agents:
+            agent.close()
+
+
+def _collect(
+    agents: list[Agent],
+    folders: list[Path],
+    path: Path,
+    trajectories: int,
+    seed: int,
+    max_steps: int | None,
+    progress: bool,
+) -> Collected:
+    planned: list[_Episode] = []
+    for number, (agent, folder) in enumerate(zip(agents, folders, strict=True)):
+        share = len(range(number, trajectories, len(agents)))
+        planned += plan(agent, folder.resolve().name, share, seed, max_steps)
+    dataset = Dataset.at(path, agents[0].task, agents[0].settings.horizon)
+    for agent in agents[1:]:
+        Dataset.at(path, agent.task, agent.settings.horizon)  # an error for another task, before anything is played
+    known = {(info.source, info.steps, info.seed) for info in dataset.index().values()}
+    missing = [episode for episode in planned if (episode.source, episode.steps, episode.seed) not in known]
+    with counting_bar("collecting", len(missing), progress) as advance:
+        _play_all(dataset, missing, advance)
+    return Collected(dataset, len(missing), len(planned) - len(missing))
+
+
+def plan(agent: Agent, source: str, count: int, seed: int, max_steps: int | None = None) -> list[_Episode]:
+    """`count` episodes of a run, at whole iterations spread evenly from none to the last, each with its own seed."""
+    batch, done = agent.settings.batch_size, len(agent.learner.iterates)
+    if max_steps is not None and max_steps < 1:
+        raise InputError(f"max_steps must be at least 1, got {max_steps}")
+    last = done if max_steps is None else min(done, max_steps // batch)
+    iterations = np.round(np.linspace(0, last, count)).astype(int) if count > 1 else np.full(count, last)
+    # A run's name is part of the seed, so that two runs do not begin their episodes in the same states.
+    streams = np.random.SeedSequence([seed, zlib.crc32(source.encode())]).generate_state(count)
+    return [_Episode(agent, source, int(k) * batch, int(s)) for k, s in zip(iterations, streams, strict=True)]
+
+
+def _play_all(dataset: Dataset, episodes: list[_Episode], advance: Callable[[int], None]) -> None:
+    """Play and store; what was played before an error or an interruption is stored, too."""
+    played: list[Trajectory] = []
+    try:
+        for trajectory in _trajectories(episodes):
+            played.append(trajectory)
+            if sum(map(len, played)) >= PART_STEPS:
+                dataset.add_trajectories(played)
+                played = []
+            advance(1)
+    finally:
+        if played:
+            dataset.add_trajectories(played)
+
+
+def _trajectories(episodes: list[_Episode]) -> Iterator[Trajectory]:
+    envs: dict[int, Any] = {}
+    policy, key = None, None
+    try:
+        for episode in episodes:
+            agent, horizon = episode.agent, episode.agent.settings.horizon
+            if key != (episode.source, episode.steps):
+                policy, key = past_policy(agent, episode.steps, "last"), (episode.source, episode.steps)
+            assert policy is not None
+            env = envs.setdefault(0, None) or agent.task.make_env(horizon)
+            envs[0] = env
+            seed_player(policy, episode.seed)
+            played = play_episode(agent.task, policy, env, episode.seed, max_steps=max(MOST_STEPS, horizon or 0))
+            yield Trajectory(played.outcomes, played.terminated, episode.seed, episode.source, episode.steps)
+    finally:
+        for env in envs.values():
+            env.close()

@@ -1,0 +1,38 @@
+"""The learned margin of a run: a copy of it lies in the run's folder, so that the run needs nothing else.
+
+RUN/margin/      as `mdcontest fit` writes one; run.json has its digest
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mdcontest.errors import FileFormatError
+from mdcontest.preferences.learned import Learned
+from mdcontest.preferences.margin_files import load_margin
+from mdcontest.tasks import Task
+
+MARGIN = "margin"
+"""The folder within a run's."""
+
+
+def margin_entry(task: Task) -> dict[str, Any]:
+    """What run.json says about a learned margin; nothing where the task has its own."""
+    return {"margin": task.margin.digest} if isinstance(task.margin, Learned) else {}
+
+
+def keep_margin(task: Task, run: Path) -> None:
+    """Put a copy into the run's folder."""
+    if isinstance(task.margin, Learned):
+        task.margin.save(run / MARGIN)
+
+
+def with_kept_margin(task: Task, entry: dict[str, Any], run: Path) -> Task:
+    """A run's task with the margin it was trained on."""
+    if "margin" not in entry:
+        return task
+    margin = load_margin(run / MARGIN)
+    if margin.digest != entry["margin"]:
+        raise FileFormatError(f"the margin in {run / MARGIN} is not the one that the run was trained on")
+    return task.with_margin(margin)

@@ -1,0 +1,229 @@
+"""fit_margin: comparisons → a margin, after Christiano et al. 2017.
+
+1. Some comparisons are held out, whole pairs together. 2. The weight penalty is the one, of a few tried, that makes
+them likeliest. 3. Each member is fitted to its own bootstrap sample of the rest. 4. Each is divided by the spread of
+its margins, and they are averaged. 5. The average is stretched until σ(M) fits the held-out labels best, for the
+margin of a pair is the logit of its choice (app. BT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from mdcontest.arrays import Array, Ints
+from mdcontest.errors import InputError, did_you_mean
+from mdcontest.preferences import networks
+from mdcontest.preferences.batches import Table
+from mdcontest.preferences.comparisons import Comparisons, Segments
+from mdcontest.preferences.diagnosis import diagnose
+from mdcontest.preferences.ensemble import Ensemble
+from mdcontest.preferences.fitting import fit, log_likelihood, margins_of
+from mdcontest.preferences.inputs import InputReader
+from mdcontest.preferences.learned import Learned, margin_of
+from mdcontest.progress import counting_bar
+
+PENALTIES = (0.0, 1e-4, 1e-3, 3e-3, 1e-2)
+"""Weights of ‖weights‖²/2 that are tried."""
+TUNED_ON = 20_000
+"""Comparisons that are enough to choose the penalty on."""
+SPREAD_PAIRS = 4000
+"""Random pairs of outcomes over which a member's spread is measured."""
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit; the arguments of `fit_margin`."""
+
+    model: str = "skew"
+    """skew, reward or general: see `mdcontest.preferences.networks`."""
+    members: int = 3
+    held_out: float = 0.2
+    """Share of the comparisons that nothing is fitted to."""
+    penalty: float | None = None
+    """Weight of ‖weights‖²/2; None tries several."""
+    noise: float = 0.1
+    """Share of labels taken for chance."""
+    inputs: Sequence[str] | None = None
+    """Fields of an outcome to read; None: obs, action and next_obs."""
+    hidden: tuple[int, ...] = networks.HIDDEN
+    rank: int = networks.RANK
+    """Dimensions of φ."""
+    updates: int | None = None
+    """Steps of Adam a member; None: about 20 passes over the data, at least 1000 and at most 8000."""
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        if self.model not in networks.MODELS:
+            raise InputError(
+                f"there is no model {self.model!r}{did_you_mean(self.model, list(networks.MODELS), 'models')}"
+            )
+        for name in ("members", "rank", "batch_size"):
+            if not (isinstance(getattr(self, name), int) and getattr(self, name) >= 1):
+                raise InputError(f"{name} must be a whole number, at least 1, got {getattr(self, name)!r}")
+        if self.updates is not None and not (isinstance(self.updates, int) and self.updates >= 1):
+            raise InputError(f"updates must be a whole number, at least 1, got {self.updates!r}")
+        if not 0 < self.held_out < 1:
+            raise InputError(f"held_out is a share between 0 and 1, got {self.held_out}")
+        if not 0 <= self.noise < 1:
+            raise InputError(f"noise is a share, at least 0 and below 1, got {self.noise}")
+        if self.penalty is not None and not (self.penalty >= 0 and np.isfinite(self.penalty)):
+            raise InputError(f"penalty must be a number, not negative, got {self.penalty}")
+        if not self.hidden or not all(isinstance(size, int) and size >= 1 for size in self.hidden):
+            raise InputError(f"hidden must be sizes of layers, each at least 1, got {self.hidden!r}")
+
+    def updates_for(self, comparisons: int) -> int:
+        return self.updates or int(np.clip(20 * comparisons / self.batch_size, 1000, 8000))
+
+
+def fit_margin(comparisons: Any, *, seed: int = 0, progress: bool = False, **settings: Any) -> Learned:
+    """A margin that explains comparisons, skew by construction; `settings` are those of `FitSettings`.
+
+    `comparisons` are `Comparisons` or a `Dataset`. The margin's `.report` says what it is worth on held-out ones.
+    """
+    data = comparisons if isinstance(comparisons, Comparisons) else _of_dataset(comparisons)
+    try:
+        chosen = FitSettings(**settings)
+    except TypeError:
+        unknown = next(name for name in settings if name not in FitSettings.__dataclass_fields__)
+        near = did_you_mean(unknown, list(FitSettings.__dataclass_fields__), "settings")
+        raise InputError(f"fit_margin has no setting {unknown!r}{near}") from None
+    if not (isinstance(seed, int) and seed >= 0):
+        raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
+    return _Fit(data, chosen, seed).run(progress)
+
+
+def _of_dataset(source: Any) -> Comparisons:
+    if not hasattr(source, "comparisons"):
+        raise InputError(f"comparisons must be Comparisons or a Dataset, got a {type(source).__name__}")
+    found: Comparisons = source.comparisons()
+    return found
+
+
+class _Fit:
+    """One call of fit_margin."""
+
+    def __init__(self, data: Comparisons, settings: FitSettings, seed: int) -> None:
+        self.settings, self.seed = settings, seed
+        self.decided = data.decided()
+        if len(self.decided) < FEWEST:
+            raise InputError(
+                f"{len(self.decided)} of {len(data)} comparisons say something, and {FEWEST} are the fewest to fit a "
+                "margin to"
+            )
+        self.fitted_to, self.held_out = split(self.decided, settings.held_out, self._rng(0))
+        self.incomparable = len(data) - len(self.decided)
+        self.reader = InputReader.fitted(self.fitted_to.outcomes[self._rows()], settings.inputs)
+        self.inputs = self.reader.read(data.outcomes)
+
+    def _rng(self, *which: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *which])
+
+    def _rows(self) -> Ints:
+        """Outcomes of the comparisons it is fitted to, as rows of the table."""
+        rows = np.concatenate([side.rows().reshape(-1) for side in (self.fitted_to.first, self.fitted_to.second)])
+        found = np.unique(rows[rows >= 0])
+        if not len(found):
+            raise InputError("every comparison is about what comes after an episode's end: there is nothing to read")
+        return found
+
+    def _table(self, data: Comparisons, *which: int) -> Table:
+        return Table.of_comparisons(self.inputs, data, self.settings.model == "general", self._rng(*which))
+
+    def run(self, progress: bool) -> Learned:
+        updates = self.settings.updates_for(len(self.fitted_to))
+        trials = 0 if self.settings.penalty is not None else len(PENALTIES)
+        total = trials * _trial_updates(updates) + self.settings.members * updates
+        with counting_bar("fitting", total, progress) as self.advance:
+            penalty, tried = self._choose_penalty(updates)
+            members = tuple(self._member(k, penalty, updates) for k in range(self.settings.members))
+        spread = np.array([self._spread(params) for params in members])
+        ended = bool((self.fitted_to.first.ended > 0).any() or (self.fitted_to.second.ended > 0).any())
+        plain = Ensemble(self.settings.model, self.reader, members, 1 / spread, self.settings.noise, ended)
+        held_out = plain.table_margins(plain.table(self.held_out)).mean(axis=0)
+        stretch = best_stretch(held_out, self.held_out.target, self.settings.noise)
+        ensemble = Ensemble(self.settings.model, self.reader, members, stretch / spread, self.settings.noise, ended)
+        report = diagnose(margin_of(ensemble, {}), self.fitted_to, self.held_out, self._rng(3))
+        said = {"seed": self.seed, "incomparable": self.incomparable, "penalty": penalty, "penalties": tried}
+        return margin_of(ensemble, said | {"updates": updates, "settings": _plain(self.settings)} | report)
+
+    def _choose_penalty(self, updates: int) -> tuple[float, list[dict[str, float]]]:
+        """The penalty under which a member makes the held-out comparisons likeliest, and what each achieved."""
+        if self.settings.penalty is not None:
+            return self.settings.penalty, []
+        table, held_out = self._table(self.fitted_to[:TUNED_ON], 1, 0), self._table(self.held_out[:TUNED_ON], 1, 1)
+        tried = []
+        for penalty in PENALTIES:
+            params = self._fitted(table, penalty, _trial_updates(updates), 1, 2)
+            found = margins_of(self.settings.model, params, held_out)
+            likelihood = log_likelihood(found, held_out.target, self.settings.noise, np).mean()
+            tried.append({"penalty": penalty, "log_likelihood": float(likelihood)})
+        return max(tried, key=lambda one: one["log_likelihood"])["penalty"], tried
+
+    def _member(self, k: int, penalty: float, updates: int) -> networks.Params:
+        """Step 3: fitted to its own sample, drawn with replacement."""
+        sample = self._rng(2, k, 0).integers(0, len(self.fitted_to), len(self.fitted_to))
+        return self._fitted(self._table(self.fitted_to[sample], 2, k, 1), penalty, updates, 2, k, 2)
+
+    def _fitted(self, table: Table, penalty: float, updates: int, *which: int) -> networks.Params:
+        settings, rng = self.settings, self._rng(*which)
+        params = networks.init(rng, settings.model, self.reader.size, settings.hidden, settings.rank)
+        return fit(
+            settings.model,
+            params,
+            table,
+            penalty=penalty,
+            noise=settings.noise,
+            updates=updates,
+            batch_size=settings.batch_size,
+            rng=rng,
+            report=self.advance,
+        )
+
+    def _spread(self, params: networks.Params) -> float:
+        """Step 4: the root mean square of a member's margin between random outcomes it was fitted to."""
+        rng, rows = self._rng(4), self._rows()
+        one, other = (Segments.of_single(rng.choice(rows, SPREAD_PAIRS)) for _ in range(2))
+        pairs = Comparisons.of_segments(self.fitted_to.outcomes, one, other, np.zeros(SPREAD_PAIRS))
+        found = margins_of(self.settings.model, params, Table.of_comparisons(self.inputs, pairs, False, rng))
+        return float(max(np.sqrt((found**2).mean()), 1e-8))
+
+
+def _trial_updates(updates: int) -> int:
+    return max(500, updates // 4)
+
+
+def split(data: Comparisons, share: float, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:
+    """Two parts, all comparisons of the same pair of segments in the same one, whichever way round it was shown."""
+    sides = [np.stack([side.start, side.length, side.ended], axis=1) for side in (data.first, data.second)]
+    ids = np.unique(np.concatenate(sides), axis=0, return_inverse=True)[1].reshape(2, -1)
+    pair = np.unique(np.sort(ids, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+    order = rng.permutation(int(pair.max()) + 1)
+    number = min(max(1, round(share * len(order))), len(order) - 1)
+    if number < 1:
+        raise InputError("all comparisons are of one pair: some other pairs are needed to hold out")
+    held_out = np.isin(pair, order[:number])
+    return data[np.flatnonzero(~held_out)], data[np.flatnonzero(held_out)]
+
+
+def best_stretch(margin: Array, target: Array, noise: float) -> float:
+    """Step 5: the factor a > 0 that makes the labels likeliest under a·M."""
+
+    def loss(log_factor: float) -> float:
+        return -float(log_likelihood(np.exp(log_factor) * margin, target, noise, np).mean())
+
+    found = minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e2)), method="bounded")
+    return float(np.exp(found.x))
+
+
+def _plain(settings: FitSettings) -> dict[str, Any]:
+    record = asdict(settings)
+    return record | {
+        "hidden": list(settings.hidden),
+        "inputs": None if settings.inputs is None else list(settings.inputs),
+    }

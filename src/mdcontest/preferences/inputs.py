@@ -1,0 +1,142 @@
+"""Outcomes as the numbers a learned margin reads: chosen fields side by side, standardised on the data of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.arrays import Array
+from mdcontest.errors import InputError
+from mdcontest.margins.base import as_finite
+from mdcontest.outcomes import Outcomes
+
+FIELDS = ("obs", "action", "next_obs")
+"""What is read unless told otherwise. Rewards are not: they are what a preference would stand in for."""
+MOST_CATEGORIES = 256
+"""Whole numbers with up to this many values are read as categories, one input each."""
+LIMIT = 10.0
+"""Standardised inputs are cut off here: far outside the data a network's answer means nothing."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of an outcome: `obs`, `obs.key` of a dictionary, `info.key`, or `features` of an array."""
+
+    name: str
+    size: int
+    """Numbers an outcome."""
+    categories: tuple[float, ...] | None = None
+    """Values that become one input each, for a field of whole numbers."""
+
+    @property
+    def width(self) -> int:
+        """Inputs it becomes."""
+        return self.size if self.categories is None else len(self.categories)
+
+    def names(self) -> list[str]:
+        """What each input is called."""
+        marks: Sequence[Any] = range(self.size)
+        if self.categories is not None:
+            return [f"{self.name} is {value:g}" for value in self.categories]
+        return [f"{self.name}[{i}]" for i in marks]
+
+    def read(self, z: Outcomes | Array) -> Array:
+        """Its inputs, shape [B, width]."""
+        values = _column(z, self.name)
+        flat = np.asarray(values, float).reshape(len(values), -1)
+        if flat.shape[1] != self.size:
+            raise InputError(
+                f"the learned margin reads {self.size} numbers of {self.name} an outcome, got {flat.shape[1]}"
+            )
+        if self.categories is None:
+            return flat
+        return (flat == np.array(self.categories)).astype(float)
+
+
+@dataclass(frozen=True)
+class InputReader:
+    """Outcomes → standardised inputs [B, D]."""
+
+    fields: tuple[Field, ...]
+    mean: Array
+    deviation: Array
+    low: Array
+    """The smallest and largest value of every input in the data, shape [D]."""
+    high: Array
+
+    @classmethod
+    def fitted(cls, z: Outcomes | Array, names: Sequence[str] | None = None) -> InputReader:
+        """A reader for outcomes like these."""
+        fields = tuple(_field(z, name) for name in _expanded(z, names))
+        if not fields:
+            raise InputError("there is nothing to read: no field of the outcomes was chosen")
+        raw = _raw(fields, z)
+        deviation = raw.std(axis=0)
+        deviation[deviation < 1e-8] = 1.0  # a constant stays zero, and what differs from it is seen to
+        return cls(fields, raw.mean(axis=0), deviation, raw.min(axis=0), raw.max(axis=0))
+
+    @property
+    def size(self) -> int:
+        return len(self.mean)
+
+    def names(self) -> list[str]:
+        """What each input is called, for reports."""
+        return [name for field in self.fields for name in field.names()]
+
+    def read(self, z: Outcomes | Array) -> NDArray[np.float32]:
+        """Standardised inputs, shape [B, D]."""
+        scaled = (_raw(self.fields, z) - self.mean) / self.deviation
+        return np.clip(scaled, -LIMIT, LIMIT).astype(np.float32)
+
+    def beyond(self, z: Outcomes | Array) -> Array:
+        """How far each input lies outside the data it was fitted to, in its deviations, shape [B, D]; 0 inside."""
+        raw = _raw(self.fields, z)
+        return np.maximum(np.maximum(self.low - raw, raw - self.high), 0.0) / self.deviation
+
+
+def _raw(fields: Sequence[Field], z: Outcomes | Array) -> Array:
+    return as_finite(np.concatenate([field.read(z) for field in fields], axis=1), "the outcomes' inputs")
+
+
+def _expanded(z: Outcomes | Array, names: Sequence[str] | None) -> list[str]:
+    """The fields to read, those of dictionaries one by one."""
+    if not isinstance(z, Outcomes):
+        return ["features"]
+    found: list[str] = []
+    for name in FIELDS if names is None else names:
+        values = getattr(z, name, None) if name in ("obs", "action", "reward", "next_obs", "info") else _column(z, name)
+        if values is None and names is None:
+            continue
+        if isinstance(values, Mapping):
+            found.extend(f"{name}.{key}" for key in sorted(values))
+        else:
+            found.append(name)
+    return found
+
+
+def _column(z: Outcomes | Array, name: str) -> NDArray[Any]:
+    if not isinstance(z, Outcomes):
+        array = np.asarray(z, float)
+        return array[:, None] if array.ndim == 1 else array
+    part, _, key = name.partition(".")
+    values = getattr(z, part, None)
+    if key and isinstance(values, Mapping):
+        values = values.get(key)
+    if values is None or isinstance(values, Mapping):
+        raise InputError(f"the outcomes have no {name!r} for the learned margin to read")
+    return np.asarray(values)
+
+
+def _field(z: Outcomes | Array, name: str) -> Field:
+    values = _column(z, name)
+    if values.dtype.kind in "iu" and values.ndim == 1:
+        kinds = np.unique(values)
+        if len(kinds) <= MOST_CATEGORIES:
+            return Field(name, 1, tuple(float(kind) for kind in kinds))
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"{name} holds {values.dtype}; a learned margin reads numbers")
+    return Field(name, int(np.prod(values.shape[1:], dtype=int)))

@@ -1,0 +1,54 @@
+"""The process that films: reads which clips are wanted on standard input, a line each, and says when they are there.
+
+Drawing holds the interpreter for milliseconds at a time and needs a graphics context, which may take its process with
+it; here neither delays an answer. The process ends when its standard input does, so it never outlives the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from mdcontest.errors import InputError
+from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.labelling.clips import Replayer, clip_path
+from mdcontest.preferences.references import Segment
+
+
+def main(folder: str) -> int:
+    """Film for the dataset in `folder` until nobody asks any more."""
+    with contextlib.redirect_stdout(sys.stderr):  # whatever an environment prints is not an answer
+        answers, replayer = sys.__stdout__, None
+        dataset = Dataset.open(folder)
+        for line in sys.stdin:
+            wanted = json.loads(line)
+            error = None
+            try:
+                replayer = replayer or Replayer(dataset.task(), dataset.horizon)
+                _film(dataset, replayer, wanted)
+            except InputError as problem:
+                error = str(problem)
+            except MemoryError:
+                error = "not enough memory"
+            except Exception as problem:  # of the environment, whose author may raise anything
+                error = f"the environment failed: {type(problem).__name__}: {problem}"
+            if error is not None and replayer is not None:
+                with contextlib.suppress(Exception):  # an environment that failed may fail once more
+                    replayer.close()
+                replayer = None
+            print(json.dumps({"clip": wanted["clip"], "error": error}), file=answers, flush=True)
+    return 0
+
+
+def _film(dataset: Dataset, replayer: Replayer, wanted: dict[str, Any]) -> None:
+    segment = Segment(wanted["trajectory"], wanted["start"], wanted["length"])
+    replayer.film(dataset.trajectory(segment.trajectory), segment, clip_path(Path(dataset.path), wanted["clip"]))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # libraries' warnings about themselves; what fails is said in the answer
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,54 @@
+"""Pairs of segments, and pairs in somebody's hands."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+
+from mdcontest.preferences.references import Segment
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two segments, in no particular order."""
+
+    one: Segment
+    other: Segment
+
+    @functools.cached_property
+    def id(self) -> str:
+        """24 hexadecimal digits, the same for both orders."""
+        sides = sorted([s.trajectory, s.start, s.length] for s in (self.one, self.other))
+        return hashlib.sha256(json.dumps(sides).encode()).hexdigest()[:24]
+
+
+@dataclass
+class Given:
+    """A pair in somebody's hands; what is left and what is right is settled."""
+
+    id: str
+    annotator: str
+    left: Segment
+    right: Segment
+    repeat_of: str | None
+    """The id of the earlier giving of which this is the repetition."""
+    time: float
+    expires: float
+    """When its lease runs out."""
+    label: str | None = None
+    """What was answered: first is the left one."""
+    answered: float = 0.0
+    """When."""
+    lapsed: bool = False
+    """Its lease ran out and somebody else has the pair now."""
+
+    @functools.cached_property
+    def pair(self) -> Pair:
+        """What it is about."""
+        return Pair(self.left, self.right)
+
+    def runs(self, now: float) -> bool:
+        """Whether it is still waited for."""
+        return self.label is None and not self.lapsed and self.expires > now

@@ -1,0 +1,75 @@
+"""What is compared, by reference: stretches of stored trajectories, and what was said about two of them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mdcontest.errors import InputError
+from mdcontest.preferences.labels import Label, read_label
+
+WITHDRAWN = "withdrawn"
+"""The label of a row that takes an earlier row of the same id back."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """`length` steps of a trajectory from step `start` on.
+
+    It may run over the end of a trajectory only if that terminated; its steps after the end are ⊥.
+    """
+
+    trajectory: str
+    """The trajectory's id."""
+    start: int
+    """The first step, counted from 0; the trajectory's length for a segment that is ⊥ throughout."""
+    length: int = 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two segments, what was said about them, and by whom."""
+
+    first: Segment
+    second: Segment
+    label: Label
+    """first, second, equal, incomparable, or a number in [−1, 1]; see labels.py."""
+    annotator: str = ""
+    """The person or the teacher that said it."""
+    source: str = ""
+    """Where the pair came from, such as a question page or a command with its settings."""
+    time: float = 0.0
+    """When it was said, in seconds since 1970 (UTC)."""
+    id: str = ""
+    """Under which it can be revised or withdrawn; made of everything but the time where none is given."""
+
+    def checked(self) -> Comparison:
+        """With a label as it is stored, and an id; or an error that says what is wrong."""
+        for side in ("first", "second"):
+            segment = getattr(self, side)
+            if not isinstance(segment, Segment):
+                raise InputError(f"{side} must be a Segment, got {type(segment).__name__}")
+            for name, least in (("start", 0), ("length", 1)):
+                value = getattr(segment, name)
+                if type(value) is not int or not least <= value < 2**62:
+                    raise InputError(f"the {side} segment's {name} must be a whole number from {least} on, got {value}")
+        for text in (self.first.trajectory, self.second.trajectory, self.annotator, self.source, self.id):
+            if not isinstance(text, str):
+                raise InputError(f"names and ids of a comparison are texts, got {text!r:.60}")
+        if isinstance(self.time, bool) or not isinstance(self.time, int | float) or not math.isfinite(self.time):
+            raise InputError(f"time must be seconds since 1970, got {self.time!r:.60}")
+        said = (self.first, self.second, read_label(self.label), self.annotator, self.source, float(self.time))
+        return Comparison(*said, self.id or derived_id(Comparison(*said)))
+
+    def said(self) -> tuple[Any, ...]:
+        """Everything but the time and the id."""
+        one, other = self.first, self.second
+        ends = (one.trajectory, one.start, one.length, other.trajectory, other.start, other.length)
+        return (*ends, self.label, self.annotator, self.source)
+
+
+def derived_id(comparison: Comparison) -> str:
+    """16 hexadecimal digits made of everything but the time, so that the same answer given twice is one."""
+    return hashlib.blake2b(repr(comparison.said()).encode(), digest_size=8).hexdigest()
