@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mdcontest.commands.options import seeds, steps
 from mdcontest.commands.sweeping import print_plan, work
@@ -14,6 +16,10 @@ from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.interrupts import noted
+from mdcontest.settings import algorithm_name
+
+if TYPE_CHECKING:
+    from mdcontest.experiments.store import Store
 
 
 @dataclass(frozen=True)
@@ -35,9 +41,16 @@ class Study:
 def main(study: Study) -> int:
     """Run the study, or go on with it, and write its page."""
     parser = argparse.ArgumentParser(description=f"{study.title} ({study.figure}).")
+    add_options(parser)
+    return guarded(lambda options: _run(study, options), parser.parse_args())
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What every study can be told."""
     parser.add_argument("--quick", action="store_true", help="a small version, within 10 minutes on 2 cores")
     parser.add_argument("--out", metavar="FOLDER", help="runs and page go here (default build/paper/NAME)")
     parser.add_argument("--tasks", metavar="A,B", help="only these tasks")
+    parser.add_argument("--algos", metavar="x,y", help="only these algorithms")
     parser.add_argument("--seeds", type=seeds, metavar="S", help="0-9 or 0,2,5")
     parser.add_argument("--steps", type=steps, metavar="N", help="environment steps of each run")
     parser.add_argument("--own", action="store_true", help="this library's settings instead of the paper's")
@@ -46,10 +59,13 @@ def main(study: Study) -> int:
     parser.add_argument("--retries", type=int, default=2, metavar="N", help="of a job that fails (default 2)")
     parser.add_argument("--dry-run", action="store_true", help="print what would run, and what it would take")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    options = parser.parse_args()
+
+
+def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Its exit code; bad input is one line, and so is an interrupt."""
     try:
         with noted():
-            return _run(study, options)
+            return run(options)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -60,30 +76,38 @@ def main(study: Study) -> int:
 def _run(study: Study, options: argparse.Namespace) -> int:
     prepare()
     from mdcontest.experiments.store import Store
-    from mdcontest.report.study_page import write_report
 
-    sweep = _changed(study.quick if options.quick else study.full, options)
+    sweep = change_sweep(study.quick if options.quick else study.full, options)
     folder = Path(options.out or f"build/paper/{study.name}{'-quick' if options.quick else ''}")
     runs, began = folder / "runs", time.monotonic()
     if options.dry_run:
         return print_plan(sweep, runs, options.jobs)
     code = work(sweep.jobs(runs), runs, options, "the same command goes on")
-    page = folder / "report.html"
-    store = Store(runs)
-    known = {name for run in store.runs for name in (run.variant, run.algorithm)}
-    baseline = study.baseline if study.baseline in known else None  # a folder with runs of other lengths has others
-    for warning in write_report(store, page, title=study.title, baseline=baseline):
-        print(f"note: {warning}", file=sys.stderr)
+    page = write_page(Store(runs), folder, study.title, study.baseline)
     print(f"{study.figure}: {page}, after {time.monotonic() - began:.0f} s")
     return code
 
 
-def _changed(sweep: Sweep, options: argparse.Namespace) -> Sweep:
+def write_page(store: Store, folder: Path, title: str, baseline: str | None) -> Path:
+    """The report about a study's runs."""
+    from mdcontest.report.study_page import write_report
+
+    page = folder / "report.html"
+    known = {name for run in store.runs for name in (run.variant, run.algorithm)}
+    chosen = baseline if baseline in known else None  # a folder with runs of other lengths has others
+    for warning in write_report(store, page, title=title, baseline=chosen):
+        print(f"note: {warning}", file=sys.stderr)
+    return page
+
+
+def change_sweep(sweep: Sweep, options: argparse.Namespace) -> Sweep:
     """The sweep with what the command line says."""
     given = {name: getattr(options, name) for name in ("seeds", "steps") if getattr(options, name)}
     if options.tasks:
         given["tasks"] = options.tasks.split(",")
         given["task_settings"] = {}
+    if options.algos:
+        given["algorithms"] = [algorithm_name(name) for name in options.algos.split(",")]
     if options.own:
         given["preset"] = None
     return replace(sweep, **given)

@@ -24,13 +24,13 @@ def command(*arguments):
     return [sys.executable, "-m", "mdcontest.cli", *map(str, arguments)]
 
 
-def start(*arguments, output, **options):
-    """The command as a process in a session of its own; what it says goes to a file."""
+def start(*arguments, output, keep_stdout=False, **options):
+    """The command as a process in a session of its own; what it says on standard error, or at all, goes to a file."""
     with open(output, "ab") as file:
         return subprocess.Popen(
             command(*arguments),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=file if keep_stdout else subprocess.DEVNULL,
             stderr=file,
             start_new_session=True,
             **options,

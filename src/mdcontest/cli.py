@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mdcontest as mdc
-from mdcontest.commands import finite, judging, sweeping, training
+from mdcontest.commands import finite, fitting, judging, labelling, preferring, sweeping, training
 from mdcontest.commands.finite import BAD_INPUT, NOT_SOLVED
 from mdcontest.commands.options import steps_or_none
 from mdcontest.errors import InputError
@@ -77,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     training.add_commands(command)
     sweeping.add_commands(command)
     judging.add_commands(command)
+    preferring.add_commands(command)
+    fitting.add_commands(command)
+    labelling.add_commands(command)
 
     demo = command(
         "demo", _demo, "Solve the shipped contests, train on Reacher-NT, and write an HTML report.", reads=False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -18,6 +19,9 @@ from mdcontest.threads import one_thread
 
 if TYPE_CHECKING:
     from mdcontest.experiments.launch import Result
+    from mdcontest.learn.agent import Agent
+    from mdcontest.learn.asking import Asking
+    from mdcontest.learn.logs import Progress
     from mdcontest.learn.spec import RunSpec
 
 DEFAULT_STEPS = 1_000_000
@@ -42,7 +46,14 @@ def add_commands(command: Any) -> None:
         metavar="KEY=VALUE",
         help="a setting of the task, such as theta=1.5",
     )
-    train.add_argument("--margin", metavar="FOLDER", help="a learned margin in place of the task's own")
+    train.add_argument(
+        "--margin", metavar="FOLDER", help="a learned margin in place of the task's own; ask: learn it while training"
+    )
+    ask = train.add_argument_group("with --margin ask")
+    ask.add_argument("--ask-port", type=int, default=0, metavar="N", help="of the labelling page (default any)")
+    ask.add_argument("--ask-length", type=int, default=50, metavar="N", help="steps of a clip (default 50)")
+    ask.add_argument("--ask-first", type=int, default=20, metavar="N", help="answers before the first fit (default 20)")
+    ask.add_argument("--pace", type=float, metavar="N", help="at most so many steps a second, for people to keep up")
     train.add_argument("--checkpoint-every", type=int, default=10, metavar="N", help="iterations (default 10)")
     train.add_argument("--tensorboard", action="store_true", help="write TensorBoard logs beside the CSV files")
     train.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -77,8 +88,11 @@ def run_train(options: argparse.Namespace) -> int:
     if options.jobs < 1:
         raise InputError(f"--jobs must be at least 1, got {options.jobs}")
     specs, unreadable = _to_resume(options) if options.resume else (_to_start(options), 0)
+    asks = [spec for spec in specs if spec.margin == "ask"]
+    if asks and len(specs) > 1:
+        raise InputError(f"people answer one run at a time, and these are {len(specs)}; name one seed, or one folder")
     if len(specs) == 1:
-        results = [_train_here(specs[0], show=not options.quiet)]
+        results = [_train_here(specs[0], not options.quiet, _asking(options) if asks else None)]
     else:
         try:
             results = launch.run_all(specs, options.jobs, show=not options.quiet)
@@ -165,14 +179,28 @@ def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
     return specs, unreadable
 
 
-def _train_here(spec: RunSpec, show: bool) -> Result:
+def _asking(options: argparse.Namespace) -> Asking:
+    """What asks people while a run trains."""
+    from mdcontest.learn.asking import Asking, AskSettings
+    from mdcontest.preferences.labelling.launch import start_labelling
+    from mdcontest.preferences.labelling.server import require_label_packages
+
+    require_label_packages()
+    how = AskSettings(
+        first_labels=options.ask_first, length=options.ask_length, port=options.ask_port, pace=options.pace
+    )
+    return Asking(how, lambda text: print(text, flush=True), start_labelling)
+
+
+def _train_here(spec: RunSpec, show: bool, asking: Asking | None = None) -> Result:
     """One run in this process; what stops it is one line, and says how to go on."""
     from mdcontest.experiments.launch import Result
     from mdcontest.learn.spec import is_started, train
 
     last: list[Any] = []
     try:
-        train(spec, progress=show, callback=lambda agent, progress: last.append(progress))
+        with asking or contextlib.nullcontext():
+            train(spec, show, lambda agent, progress: _after_iteration(agent, progress, last, asking))
     except InputError as error:
         if not is_started(Path(spec.folder)):
             raise
@@ -181,6 +209,12 @@ def _train_here(spec: RunSpec, show: bool) -> Result:
         _say_how_to_go_on(spec.folder)
         raise
     return Result(spec, last[-1] if last else None)
+
+
+def _after_iteration(agent: Agent, progress: Progress, last: list[Any], asking: Asking | None) -> None:
+    last[:] = [progress]
+    if asking is not None:
+        asking(agent, progress)
 
 
 def _print_results(results: list[Result]) -> None:

@@ -16,7 +16,7 @@ from mdcontest import tasks
 from mdcontest.errors import FileFormatError, InputError, VersionError
 from mdcontest.experiments.engine import FAILURES, read_failures
 from mdcontest.gap.bracket import GapBracket
-from mdcontest.gap.curve import BEHAVIOUR, BEHAVIOUR_COLUMNS, BEHAVIOUR_FORMAT, GAPS, read_gap
+from mdcontest.gap.curve import BEHAVIOUR, BEHAVIOUR_COLUMNS, BEHAVIOUR_FORMAT, GAPS, OWN, read_gap
 from mdcontest.learn.export import (
     EPISODES,
     EPISODES_FILE,
@@ -71,6 +71,8 @@ class Gap:
     step: int
     returned: str
     bracket: GapBracket
+    by_own: bool = True
+    """Judged by the task's own margin, rather than by a learned one."""
 
 
 class Run:
@@ -84,7 +86,8 @@ class Run:
             self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
             self.settings: dict[str, Any] = dict(self.description["settings"])
             self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
-            self.margin = f"learned-{learned[:4]}" if (learned := self.description["task"].get("margin")) else "own"
+            self.learned = self.description["task"].get("margin")
+            """Tells learned margins apart; None where it was trained on the task's own."""
             self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
             self.status, self.error = str(self.description["status"]), self.description.get("error")
             done = self.description.get("steps") if self.is_finished else None
@@ -92,6 +95,8 @@ class Run:
             self.target = asked if done is None else int(done)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: {error!r}") from None
+        self.learned_as = "learned"
+        """What its learned margin is called among the store's; all the same where each seed has one."""
         self.variant = self.algorithm
         """The algorithm, and what tells its runs on this task apart from others in the store."""
 
@@ -123,8 +128,10 @@ class Run:
         found = []
         for path in sorted((self.folder / GAPS).glob("step*.json")):
             record = read_gap(path)
+            judge = record.get("margin")
+            by_own = judge == OWN or (judge is None and self.learned is None)
             try:
-                found.append(Gap(int(record["step"]), str(record["returned"]), GapBracket.of_record(record)))
+                found.append(Gap(int(record["step"]), str(record["returned"]), GapBracket.of_record(record), by_own))
             except (KeyError, TypeError, ValueError) as error:
                 raise FileFormatError(f"{path} is incomplete: {error!r}") from None
         return found
@@ -240,6 +247,7 @@ def _tell_apart(runs: list[Run]) -> None:
     for run in runs:
         groups.setdefault((run.task, run.algorithm), []).append(run)
     for (_, algorithm), group in groups.items():
+        _tell_margins_apart(group)
         mixed = len({presets[run.name] for run in group}) > 1
         for paper in {presets[run.name] for run in group}:
             alike = [run for run in group if presets[run.name] == paper]
@@ -251,10 +259,19 @@ def _tell_apart(runs: list[Run]) -> None:
                 run.variant = " ".join([algorithm, *(["paper"] if mixed and paper else []), *told])
 
 
+def _tell_margins_apart(group: list[Run]) -> None:
+    """Several learned margins of one seed are different variants; one a seed, each of its own data, are one."""
+    learned = {(run.seed, run.learned) for run in group if run.learned is not None}
+    if len(learned) > len({seed for seed, _ in learned}):
+        for run in group:
+            run.learned_as = f"learned-{str(run.learned)[:4]}"
+
+
 def _choices(run: Run) -> dict[str, Any]:
     """What was chosen for a run."""
     own = {f"task.{key}": value for key, value in run.task_settings.items()}
-    return {**run.settings, **own, "steps": run.target, "margin": run.margin}
+    margin = "own" if run.learned is None else run.learned_as
+    return {**run.settings, **own, "steps": run.target, "margin": margin}
 
 
 def _follows_paper(run: Run) -> bool:

@@ -33,6 +33,7 @@ from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.past import KINDS
 from mdcontest.learn.spec import RunSpec
+from mdcontest.preferences.asked import ASK
 from mdcontest.settings import algorithm_name, read_seeds
 
 MAX_BYTES = 1 << 20
@@ -49,6 +50,8 @@ class GapPlan:
     seed: int = 0
     how: Mapping[str, Any] = field(default_factory=dict)
     """Fields of GapSettings."""
+    margin: str | None = None
+    """By what they are judged: "own", a folder of a learned margin, or None, what a run was trained on."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class Sweep:
         return list(found.values())
 
     def _margin_of(self, task: str) -> str | None:
+        if ASK in (self.margin, *(self.margin.values() if isinstance(self.margin, Mapping) else ())):
+            raise InputError("a sweep cannot ask: people answer one run at a time, mdcontest train --margin ask")
         return self.margin.get(task) if isinstance(self.margin, Mapping) else self.margin
 
     def jobs(self, out: Path) -> list[Job]:
@@ -117,7 +122,8 @@ class Sweep:
             how = GapSettings(**self.gap.how)
             kinds = self.gap.returned or [settings.returned]
             for step, kind in itertools.product(points(total, batch, self.gap.every), kinds):
-                found.append(gap_job(GapRequest(spec.folder, step, kind, self.gap.seed, how), label))
+                request = GapRequest(spec.folder, step, kind, self.gap.seed, how, self.gap.margin)
+                found.append(gap_job(request, label))
         return tuple(found)
 
 
@@ -155,9 +161,10 @@ def _changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, A
         if isinstance(content.get(name), Mapping) and name in changes
     }
     found = {**content, **changes, **tables}
-    if "tasks" in changes and isinstance(found.get("task_settings"), Mapping):
-        left = _texts(changes["tasks"], "tasks")
-        found["task_settings"] = {name: own for name, own in found["task_settings"].items() if name in left}
+    for table in ("task_settings", "margin"):
+        if "tasks" in changes and isinstance(found.get(table), Mapping):
+            left = _texts(changes["tasks"], "tasks")
+            found[table] = {name: own for name, own in found[table].items() if name in left}
     return found
 
 
@@ -196,10 +203,10 @@ def make_sweep(content: Mapping[str, Any]) -> Sweep:
 
 
 def make_gap_plan(content: Any) -> GapPlan:
-    """The [gap] table: every, returned, seed, and the fields of GapSettings side by side."""
+    """The [gap] table: every, returned, seed, margin, and the fields of GapSettings side by side."""
     if not isinstance(content, Mapping):
         raise InputError(f"gap must be a table, got {content!r}")
-    own, how = ("every", "returned", "seed"), [item.name for item in fields(GapSettings)]
+    own, how = ("every", "returned", "seed", "margin"), [item.name for item in fields(GapSettings)]
     _require_known(content, [*own, *how], "gap")
     every = content.get("every")
     measured = {name: content[name] for name in how if name in content}
@@ -213,7 +220,10 @@ def make_gap_plan(content: Any) -> GapPlan:
     seeds = read_seeds(content.get("seed", 0))
     if len(seeds) != 1:
         raise InputError(f"gap: seed must be one number, got {content['seed']!r}")
-    return GapPlan(None if every is None else _count(every, "every"), kinds, seeds[0], measured)
+    margin = content.get("margin")
+    if not (margin is None or isinstance(margin, str)):
+        raise InputError(f"gap: margin must be own, or the folder of a learned one, got {margin!r}")
+    return GapPlan(None if every is None else _count(every, "every"), kinds, seeds[0], measured, margin)
 
 
 def read_kinds(value: Any) -> list[str]:

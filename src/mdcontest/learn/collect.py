@@ -6,11 +6,10 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, RunError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.past import past_policy
@@ -125,19 +124,23 @@ def _play_all(dataset: Dataset, episodes: list[_Episode], advance: Callable[[int
 
 
 def _trajectories(episodes: list[_Episode]) -> Iterator[Trajectory]:
-    envs: dict[int, Any] = {}
-    policy, key = None, None
+    if not episodes:
+        return
+    task, horizon = episodes[0].agent.task, episodes[0].agent.settings.horizon  # the same for all runs of a dataset
+    env = task.make_env(horizon)
     try:
+        policy, of = None, None
         for episode in episodes:
-            agent, horizon = episode.agent, episode.agent.settings.horizon
-            if key != (episode.source, episode.steps):
-                policy, key = past_policy(agent, episode.steps, "last"), (episode.source, episode.steps)
-            assert policy is not None
-            env = envs.setdefault(0, None) or agent.task.make_env(horizon)
-            envs[0] = env
+            if policy is None or of != (episode.source, episode.steps):
+                policy, of = past_policy(episode.agent, episode.steps, "last"), (episode.source, episode.steps)
             seed_player(policy, episode.seed)
-            played = play_episode(agent.task, policy, env, episode.seed, max_steps=max(MOST_STEPS, horizon or 0))
+            try:
+                played = play_episode(task, policy, env, episode.seed, max_steps=max(MOST_STEPS, horizon or 0))
+            except Exception as error:
+                reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+                raise RunError(
+                    f"{task.name}: the episode with seed {episode.seed} failed: {reason}; those before it are stored"
+                ) from error
             yield Trajectory(played.outcomes, played.terminated, episode.seed, episode.source, episode.steps)
     finally:
-        for env in envs.values():
-            env.close()
+        env.close()

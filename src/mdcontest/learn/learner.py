@@ -92,7 +92,8 @@ class Learner:
         cumulant = self._cumulant(rollout, batch)
         # 3. Update decision rule
         diagnostics = self._update(rollout, cumulant, learning_rate)
-        margin = float(self._guarded(self.task.cumulant, batch, self.opponents.first).mean())
+        # Judged by the task's own margin, also where a learned one is trained on: that may change, or be wrong.
+        margin = float(self._guarded(self.task.true.cumulant, batch, self.opponents.first).mean())
         self.iteration += 1
         self.steps += self.settings.batch_size
         return Iteration(rollout.episodes, margin, float(cumulant.mean()), learning_rate, diagnostics)

@@ -33,7 +33,8 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
     try:
         _require_same_run(description, record["run"], path)
         kind = ALGORITHMS[description["algorithm"]]
-        task = task or task_of(description["task"], path)
+        entry = description["task"]
+        task = task_of(entry, path) if task is None else with_kept_margin(task, entry, path)
         agent = kind(task, description["seed"], **description["settings"])
         agent.resumed_exactly = restore_learner(agent.learner, record["learner"], path)
         agent.call = (int(record["call"][0]), int(record["call"][1]))

@@ -1,6 +1,6 @@
 """The learned margin of a run: a copy of it lies in the run's folder, so that the run needs nothing else.
 
-RUN/margin/      as `mdcontest fit` writes one; run.json has its digest
+RUN/margin/      as `mdcontest fit` writes one; run.json has its digest, or "ask" where it changes while it trains
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import FileFormatError
+from mdcontest.preferences.asked import ASK, AskedMargin
 from mdcontest.preferences.learned import Learned
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.tasks import Task
@@ -19,6 +20,8 @@ MARGIN = "margin"
 
 def margin_entry(task: Task) -> dict[str, Any]:
     """What run.json says about a learned margin; nothing where the task has its own."""
+    if isinstance(task.margin, AskedMargin):
+        return {"margin": ASK}
     return {"margin": task.margin.digest} if isinstance(task.margin, Learned) else {}
 
 
@@ -32,6 +35,8 @@ def with_kept_margin(task: Task, entry: dict[str, Any], run: Path) -> Task:
     """A run's task with the margin it was trained on."""
     if "margin" not in entry:
         return task
+    if entry["margin"] == ASK:
+        return task.with_margin(AskedMargin.in_folder(run / MARGIN))
     margin = load_margin(run / MARGIN)
     if margin.digest != entry["margin"]:
         raise FileFormatError(f"the margin in {run / MARGIN} is not the one that the run was trained on")

@@ -16,6 +16,7 @@ from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.margins import margin_entry
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, plain, read_description
+from mdcontest.preferences.asked import ASK, AskedMargin
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
@@ -37,7 +38,7 @@ class RunSpec:
     checkpoint_every: int = 10
     tensorboard: bool = False
     margin: str | None = None
-    """The folder of a learned margin that stands in place of the task's own."""
+    """The folder of a learned margin that stands in place of the task's own; "ask": one learned while it trains."""
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,7 +61,9 @@ class RunSpec:
     def make_task(self) -> Task:
         """Its task, with the learned margin where there is one."""
         task = tasks.make(self.task, **self.task_settings)
-        return task if self.margin is None else task.with_margin(load_margin(self.margin))
+        if self.margin is None:
+            return task
+        return task.with_margin(AskedMargin() if self.margin == ASK else load_margin(self.margin))
 
 
 def run_name(task: Task, algorithm: str, seed: int, settings: Settings, steps: int) -> str:
@@ -105,7 +108,9 @@ def spec_of_run(folder: Path) -> RunSpec:
     description = read_description(folder)
     try:
         task, algorithm = str(description["task"]["name"]), str(description["algorithm"])
-        return RunSpec(task, algorithm, int(description["seed"]), int(description["steps_asked"]), str(folder))
+        asks = ASK if description["task"].get("margin") == ASK else None
+        seed, asked = int(description["seed"]), int(description["steps_asked"])
+        return RunSpec(task, algorithm, seed, asked, str(folder), margin=asks)
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{folder / DESCRIPTION} is incomplete or of another version: {error!r}") from None
 

@@ -15,6 +15,10 @@ CROSS_PAIRS = 16
 """Cross pairs of two longer segments that the general model looks at; the others see the segments' means."""
 
 
+STEPS = 8
+"""Steps of a segment that one update looks at."""
+
+
 class Side(NamedTuple):
     """One side of B comparisons: inputs [B, L, D], the weight of each step [B, L], and that of ⊥ [B, L]."""
 
@@ -52,9 +56,18 @@ class Table:
         ended = ((rows == -1) / steps).astype(np.float32)
         return Side(self.inputs[np.maximum(rows, 0)], weight, ended)
 
-    def batch(self, which: Ints) -> tuple[Side, Side, NDArray[np.float32]]:
-        """Both sides and the targets of some comparisons."""
-        return self.side(self.first[which]), self.side(self.second[which]), self.target[which].astype(np.float32)
+    def batch(self, which: Ints, rng: np.random.Generator) -> tuple[Side, Side, NDArray[np.float32]]:
+        """Both sides and the targets of some comparisons; of longer segments a few steps, drawn anew every time."""
+        one, other = (_thinned(side[which], rng) for side in (self.first, self.second))
+        return self.side(one), self.side(other), self.target[which].astype(np.float32)
+
+
+def _thinned(rows: Ints, rng: np.random.Generator) -> Ints:
+    """At most STEPS of each segment's steps [..., L], drawn with replacement: their mean is that of all on average."""
+    if rows.shape[-1] <= STEPS:
+        return rows
+    steps = (rows > -2).sum(axis=-1, keepdims=True)
+    return np.take_along_axis(rows, rng.integers(0, steps, (*rows.shape[:-1], STEPS)), axis=-1)
 
 
 def _drawn(side: Segments, rng: np.random.Generator) -> Ints:

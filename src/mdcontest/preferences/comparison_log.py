@@ -42,8 +42,8 @@ class ComparisonLog:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: set[str] = set()
-        self._rows: dict[Comparison, None] = {}
         self._newest: dict[str, Comparison] = {}
+        self._older: dict[str, list[Comparison]] = {}
 
     def refresh(self) -> None:
         """Read what other processes added meanwhile."""
@@ -54,10 +54,15 @@ class ComparisonLog:
 
     def _take(self, rows: Iterable[Comparison]) -> None:
         for row in rows:
-            self._rows[row] = None
-            known = self._newest.get(row.id)
-            if known is None or _rank(known) < _rank(row):
-                self._newest[row.id] = row
+            known = self._newest.setdefault(row.id, row)
+            if known is row or self._has(row):
+                continue
+            older, newer = sorted((known, row), key=_rank)
+            self._newest[row.id] = newer
+            self._older.setdefault(row.id, []).append(older)
+
+    def _has(self, row: Comparison) -> bool:
+        return self._newest.get(row.id) == row or row in self._older.get(row.id, ())
 
     def holds(self, row: Comparison) -> bool:
         """Whether this was said already and still holds, at whatever time."""
@@ -66,7 +71,7 @@ class ComparisonLog:
     def rows(self) -> list[Comparison]:
         """Every row, those that no longer hold included."""
         self.refresh()
-        return list(self._rows)
+        return [*self._newest.values(), *(row for rows in self._older.values() for row in rows)]
 
     def entries(self) -> list[Comparison]:
         """What holds now, by time and id."""
@@ -76,7 +81,7 @@ class ComparisonLog:
 
     def append(self, rows: list[Comparison]) -> int:
         """Store those rows that are not there yet, in one part; how many comparisons hold now that did not before."""
-        new = [row for row in dict.fromkeys(rows) if row not in self._rows]
+        new = [row for row in dict.fromkeys(rows) if not self._has(row)]
         if not new:
             return 0
         before = {row.id for row in new if self._counts(row.id)}

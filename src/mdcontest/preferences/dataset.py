@@ -11,7 +11,7 @@ there once. A file that a process was killed over is not there at all.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,10 @@ class Dataset:
         folder = Path(path)
         if (folder / DESCRIPTION).exists():
             raise InputError(f"{folder} already holds a dataset; open it with Dataset.open, or name another folder")
+        return cls._make(folder, task, horizon)
+
+    @classmethod
+    def _make(cls, folder: Path, task: Task, horizon: int | None) -> Dataset:
         record = {"task": task_record(task), "horizon": horizon}
         try:
             for name in (TRAJECTORIES, COMPARISONS):
@@ -67,6 +71,8 @@ class Dataset:
         about, horizon = record.get("task"), record.get("horizon")
         if not isinstance(about, dict) or not {"name", "registered", "settings"} <= set(about):
             raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: it does not say which task it is")
+        if about["registered"] and not isinstance(about["settings"], dict):
+            raise FileFormatError(f"{folder / DESCRIPTION} was changed or damaged: its task has no settings")
         if horizon is not None and (type(horizon) is not int or horizon < 1):
             raise FileFormatError(f"{folder / DESCRIPTION} was changed or damaged: its horizon is {horizon!r}")
         found = cls(folder, record, task)
@@ -78,7 +84,7 @@ class Dataset:
     def at(cls, path: str | Path, task: Task, horizon: int | None = None) -> Dataset:
         """The dataset of this task in a folder, made if there is none; another task or horizon is an error."""
         if not (Path(path) / DESCRIPTION).exists():
-            return cls.create(path, task, horizon)
+            return cls._make(Path(path), task, horizon)  # another process may do the same at this moment
         found = cls.open(path, task)
         if found.horizon != horizon:
             raise InputError(f"{path} was played with the horizon {found.horizon}, not {horizon}; name another folder")
@@ -200,14 +206,19 @@ class Dataset:
         """All comparisons that hold, by time and id."""
         return self._log.entries()
 
-    def comparisons(self, *, annotator: str | None = None, source: str | None = None) -> Comparisons:
-        """The comparisons that hold, of one annotator or source if asked for, over a table of what they compare."""
+    def comparisons(self, *, annotator: str | Collection[str] | None = None, source: str | None = None) -> Comparisons:
+        """The comparisons that hold, of some annotators or a source if asked for, over a table of what they compare."""
+        people = {annotator} if isinstance(annotator, str) else annotator
         found = [
-            entry for entry in self.entries() if annotator in (None, entry.annotator) and source in (None, entry.source)
+            entry
+            for entry in self.entries()
+            if (people is None or entry.annotator in people) and source in (None, entry.source)
         ]
         if not found:
             wanted = [f"{name} {value!r}" for name, value in (("annotator", annotator), ("source", source)) if value]
-            raise InputError(f"there are no comparisons {' and '.join(wanted) + ' ' if wanted else ''}in {self.path}")
+            raise InputError(
+                f"there are no comparisons {'of ' + ' and '.join(wanted) + ' ' if wanted else ''}in {self.path}"
+            )
         used = {segment.trajectory for entry in found for segment in (entry.first, entry.second)}
         infos = self.index()
         outcomes, rows = self.table(id for id in infos if id in used)

@@ -32,7 +32,7 @@ def cyclic_share(M: Array) -> float:
 
 
 def best_cycles(M: Array, count: int) -> tuple[list[tuple[int, int, int]], float]:
-    """Triples i ≻ j ≻ k ≻ i with the largest weakest margin, none sharing an outcome; and the share of cyclic triples."""
+    """Triples i ≻ j ≻ k ≻ i, the clearest first, none sharing an outcome; and the share of all triples that cycle."""
     n = len(M)
     weakest = np.minimum(np.minimum(M[:, :, None], M[None, :, :]), M.T[:, None, :])  # Mᵢⱼ, Mⱼₖ, Mₖᵢ
     cyclic = int((weakest > 0).sum()) / 3  # each of a cycle's three rotations is counted

@@ -80,7 +80,7 @@ class Ensemble:
         reader = self.reader
         return {
             "model": self.model,
-            "noise": self.noise,
+            "noise": float(self.noise),
             "knows_ended": self.knows_ended,
             "scales": self.scales.tolist(),
             "fields": [{"name": f.name, "size": f.size, "categories": f.categories} for f in reader.fields],

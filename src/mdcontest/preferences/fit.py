@@ -68,13 +68,22 @@ class FitSettings:
                 raise InputError(f"{name} must be a whole number, at least 1, got {getattr(self, name)!r}")
         if self.updates is not None and not (isinstance(self.updates, int) and self.updates >= 1):
             raise InputError(f"updates must be a whole number, at least 1, got {self.updates!r}")
+        for name in ("held_out", "noise", "penalty"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not (
+                isinstance(value, int | float | np.number) or (name, value) == ("penalty", None)
+            ):
+                raise InputError(f"{name} must be a number, got {value!r}")
         if not 0 < self.held_out < 1:
             raise InputError(f"held_out is a share between 0 and 1, got {self.held_out}")
         if not 0 <= self.noise < 1:
             raise InputError(f"noise is a share, at least 0 and below 1, got {self.noise}")
         if self.penalty is not None and not (self.penalty >= 0 and np.isfinite(self.penalty)):
             raise InputError(f"penalty must be a number, not negative, got {self.penalty}")
-        if not self.hidden or not all(isinstance(size, int) and size >= 1 for size in self.hidden):
+        if isinstance(self.inputs, str):
+            object.__setattr__(self, "inputs", (self.inputs,))  # one field, not its letters
+        sizes = self.hidden if isinstance(self.hidden, tuple | list) else ()
+        if not sizes or not all(isinstance(size, int) and size >= 1 for size in sizes):
             raise InputError(f"hidden must be sizes of layers, each at least 1, got {self.hidden!r}")
 
     def updates_for(self, comparisons: int) -> int:
@@ -87,12 +96,11 @@ def fit_margin(comparisons: Any, *, seed: int = 0, progress: bool = False, **set
     `comparisons` are `Comparisons` or a `Dataset`. The margin's `.report` says what it is worth on held-out ones.
     """
     data = comparisons if isinstance(comparisons, Comparisons) else _of_dataset(comparisons)
-    try:
-        chosen = FitSettings(**settings)
-    except TypeError:
-        unknown = next(name for name in settings if name not in FitSettings.__dataclass_fields__)
-        near = did_you_mean(unknown, list(FitSettings.__dataclass_fields__), "settings")
-        raise InputError(f"fit_margin has no setting {unknown!r}{near}") from None
+    unknown = [name for name in settings if name not in FitSettings.__dataclass_fields__]
+    if unknown:
+        near = did_you_mean(unknown[0], list(FitSettings.__dataclass_fields__), "settings")
+        raise InputError(f"fit_margin has no setting {unknown[0]!r}{near}")
+    chosen = FitSettings(**settings)
     if not (isinstance(seed, int) and seed >= 0):
         raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
     return _Fit(data, chosen, seed).run(progress)
@@ -119,6 +127,9 @@ class _Fit:
         self.fitted_to, self.held_out = split(self.decided, settings.held_out, self._rng(0))
         self.incomparable = len(data) - len(self.decided)
         self.reader = InputReader.fitted(self.fitted_to.outcomes[self._rows()], settings.inputs)
+        if not (self.reader.low < self.reader.high).any():
+            read = ", ".join(field.name for field in self.reader.fields)
+            raise InputError(f"the outcomes that are compared are all alike in what is read of them: {read}")
         self.inputs = self.reader.read(data.outcomes)
 
     def _rng(self, *which: int) -> np.random.Generator:
@@ -168,7 +179,17 @@ class _Fit:
     def _member(self, k: int, penalty: float, updates: int) -> networks.Params:
         """Step 3: fitted to its own sample, drawn with replacement."""
         sample = self._rng(2, k, 0).integers(0, len(self.fitted_to), len(self.fitted_to))
-        return self._fitted(self._table(self.fitted_to[sample], 2, k, 1), penalty, updates, 2, k, 2)
+        return self._centred(self._fitted(self._table(self.fitted_to[sample], 2, k, 1), penalty, updates, 2, k, 2))
+
+    def _centred(self, params: networks.Params) -> networks.Params:
+        """The same margins with a mean reward of 0: comparisons leave its level open, and where none shows ⊥, of which
+        a reward is measured from 0, chance would make living on good or bad."""
+        if self.settings.model == "general":
+            return params
+        level = networks.network(params, self.inputs[self._rows()], np)[:, 0].mean()
+        last = f"b{networks.layers(params) - 1}"
+        first = np.arange(len(params[last])) == 0
+        return params | {name: (params[name] - level * first).astype(np.float32) for name in (last, "ended")}
 
     def _fitted(self, table: Table, penalty: float, updates: int, *which: int) -> networks.Params:
         settings, rng = self.settings, self._rng(*which)
@@ -195,7 +216,7 @@ class _Fit:
 
 
 def _trial_updates(updates: int) -> int:
-    return max(500, updates // 4)
+    return min(updates, max(500, updates // 4))
 
 
 def split(data: Comparisons, share: float, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:

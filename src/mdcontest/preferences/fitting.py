@@ -72,7 +72,7 @@ def fit(
         which = rng.integers(0, len(table), (CHUNK, min(batch_size, len(table))))
         rates = LEARNING_RATE * (1 - (chunk * CHUNK + np.arange(CHUNK)) / (chunks * CHUNK))
         with jax.default_device(jax.devices("cpu")[0]):
-            params, state = run(params, state, table.batch(which), rates.astype(np.float32), penalty, noise)
+            params, state = run(params, state, table.batch(which, rng), rates.astype(np.float32), penalty, noise)
         if report is not None:
             report(CHUNK)
     found: Params = jax.device_get(params)

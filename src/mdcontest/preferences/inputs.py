@@ -47,7 +47,7 @@ class Field:
     def read(self, z: Outcomes | Array) -> Array:
         """Its inputs, shape [B, width]."""
         values = _column(z, self.name)
-        flat = np.asarray(values, float).reshape(len(values), -1)
+        flat = np.asarray(values, float).reshape(len(values), int(np.prod(values.shape[1:], dtype=int)))
         if flat.shape[1] != self.size:
             raise InputError(
                 f"the learned margin reads {self.size} numbers of {self.name} an outcome, got {flat.shape[1]}"
@@ -75,8 +75,13 @@ class InputReader:
         if not fields:
             raise InputError("there is nothing to read: no field of the outcomes was chosen")
         raw = _raw(fields, z)
-        deviation = raw.std(axis=0)
-        deviation[deviation < 1e-8] = 1.0  # a constant stays zero, and what differs from it is seen to
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviation = raw.std(axis=0)
+        if not np.isfinite(deviation).all():
+            name = [name for field in fields for name in field.names()][int(np.argmin(np.isfinite(deviation)))]
+            raise InputError(f"{name} reaches {np.abs(raw).max():.3g}, too large to be standardised; rescale it")
+        # A constant, up to rounding, stays zero, and what differs from it is seen to.
+        deviation[deviation <= 1e-12 * np.abs(raw).max(axis=0)] = 1.0
         return cls(fields, raw.mean(axis=0), deviation, raw.min(axis=0), raw.max(axis=0))
 
     @property
@@ -105,6 +110,8 @@ def _raw(fields: Sequence[Field], z: Outcomes | Array) -> Array:
 def _expanded(z: Outcomes | Array, names: Sequence[str] | None) -> list[str]:
     """The fields to read, those of dictionaries one by one."""
     if not isinstance(z, Outcomes):
+        if names is not None:
+            raise InputError(f"inputs chooses fields of Outcomes; these are arrays, which have no {', '.join(names)}")
         return ["features"]
     found: list[str] = []
     for name in FIELDS if names is None else names:

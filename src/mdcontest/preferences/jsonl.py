@@ -64,7 +64,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             while line := file.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
-                    raise FileFormatError(f"{path}, line {number}: it has over {MAX_LINE} bytes, so it is no comparison")
+                    raise FileFormatError(
+                        f"{path}, line {number}: it has over {MAX_LINE} bytes, so it is no comparison"
+                    )
                 if line.strip():
                     yield number, line
     except (OSError, ValueError) as error:
@@ -83,12 +85,13 @@ def _comparison(line: bytes) -> Comparison:
             raise
         raise InputError(f"it is truncated or not JSON: {error}") from None
     _require_fields(record, FIELDS, ("first", "second", "label"), "a comparison")
-    sides = []
-    for side in ("first", "second"):
-        _require_fields(record[side], SEGMENT_FIELDS, ("trajectory", "start"), f"the segment {side}")
-        sides.append(Segment(**record[side]))
-    rest = {name: record[name] for name in ("label", "annotator", "source", "time", "id") if name in record}
-    return Comparison(*sides, **rest)
+    sides = {side: _segment(record[side], side) for side in ("first", "second")}
+    return Comparison(**{**record, **sides})
+
+
+def _segment(record: Any, side: str) -> Segment:
+    _require_fields(record, SEGMENT_FIELDS, ("trajectory", "start"), f"the segment {side}")
+    return Segment(**record)
 
 
 def _require_fields(record: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str) -> None:

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mdcontest.arrays import Array
+from mdcontest.errors import InputError
 from mdcontest.margins import Margin, RewardDifference
-from mdcontest.margins.base import averaged
+from mdcontest.margins.base import averaged, blocks
 from mdcontest.margins.pairwise import SymmetricBlocks
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.comparisons import Comparisons, Segments
@@ -91,6 +92,9 @@ class LearnedMargin(Learned):
     def kernel(self, f: Array, g: Array) -> Array:
         return f[:, :1] - g[:, 0] + f[:, 1:] @ self.J @ g[:, 1:].T
 
+    def kernel_between(self, f: Array, g: Array) -> Array:
+        return f[:, 0] - g[:, 0] + np.einsum("nd,nd->n", f[:, 1:] @ self.J, g[:, 1:])
+
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
         mean = weights @ g
         return f[:, 0] * weights.sum() - mean[0] + f[:, 1:] @ (self.J @ mean[1:])
@@ -103,12 +107,14 @@ class LearnedMargin(Learned):
 
     def against_beyond_ended(self, z: Any, opponents: Any, weights: Any = None) -> Array:
         """c(z) − c(⊥), with the opponents' features computed once."""
-        f, g = self.rows(z), self.rows(opponents)
-        w = np.full(len(g), 1 / len(g)) if weights is None else np.asarray(weights, float).reshape(-1)
-        found = self.kernel_against(f, g, w)
         if not self.ensemble.knows_ended:
-            return found
-        return found + averaged(self.kernel(g, self.ensemble.stacked_ended()[None])[:, 0], w)
+            return self.against(z, opponents, weights)
+        f = self.rows(z)
+        g = f if opponents is z else self.rows(opponents)
+        w = np.full(len(g), 1 / len(g)) if weights is None else np.asarray(weights, float).reshape(-1)
+        if len(w) != len(g):
+            raise InputError(f"{len(g)} opponents need {len(g)} weights, got {len(w)}")
+        return self.kernel_against(f, g, w) + averaged(self.kernel(g, self.ensemble.stacked_ended()[None])[:, 0], w)
 
     def rows_bound(self, f: Array) -> float:
         """|r − r'| + ‖Jᵀφ‖·‖φ'‖."""
@@ -145,9 +151,11 @@ class LearnedPairwise(Learned, SymmetricBlocks):
 
     def kernel(self, f: Any, g: Any) -> Array:
         i, j = np.divmod(np.arange(len(f) * len(g)), len(g))
+        return self.kernel_between(f[i], g[j]).reshape(len(f), len(g))
+
+    def kernel_between(self, f: Any, g: Any) -> Array:
         pairs = zip(self.ensemble.weights, self.ensemble.members, strict=True)
-        found = sum(w * between_inputs(params, f[i], g[j], np).astype(float) for w, params in pairs)
-        return np.asarray(found).reshape(len(f), len(g))
+        return np.sum([w * between_inputs(params, f, g, np).astype(float) for w, params in pairs], axis=0)
 
     def over_ended(self, z: Any) -> Array:
         """M(z, ⊥), as far as comparisons told; otherwise 0."""
@@ -159,9 +167,10 @@ class LearnedPairwise(Learned, SymmetricBlocks):
         return np.sum(beyond, axis=0)
 
     def rows_bound(self, f: Any) -> float:
-        # Exact on a sample; what is between other pairs could be more, as of any function.
-        some = f[:: max(1, len(f) // 300)]
-        return float(np.abs(self.kernel(some, some)).max())
+        return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f), self.block_pairs(f)))
+
+    def known_bound(self) -> float:
+        return 0.0  # it costs a network pass a pair
 
 
 KINDS: dict[str, type[Any]] = {"skew": LearnedMargin, "reward": LearnedReward, "general": LearnedPairwise}

@@ -28,8 +28,14 @@ from mdcontest.preferences.learned import Learned, margin_of
 
 FORMAT = "mdcontest/margin"
 DESCRIPTION = "margin.json"
+DAMAGED = (
+    *(KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError),
+    safetensors.SafetensorError,
+)
+"""What reading a record of the right format but a wrong content raises."""
 MEMBERS = re.compile(r"members-[0-9a-f]{16}\.safetensors")
 MAX_BYTES = 1 << 28
+"""Of each of the two files."""
 
 
 def save_margin(margin: Learned, folder: str | Path) -> None:
@@ -38,15 +44,14 @@ def save_margin(margin: Learned, folder: str | Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         held = [entry.name for entry in path.iterdir() if MEMBERS.fullmatch(entry.name)]
-    except OSError as error:
-        raise InputError(f"cannot write the margin to {path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the margin to {path}: {getattr(error, 'strerror', None) or error}") from None
     content = _members(margin.ensemble)
     name = f"members-{hashlib.sha256(content).hexdigest()[:16]}.safetensors"
     with atomic_write(path / name) as file:
         file.write(content)
-    write_record(
-        path / DESCRIPTION, FORMAT, margin.ensemble.record() | {"members": name, "report": dict(margin.report)}
-    )
+    more = {"members": name, "digest": margin.digest, "report": dict(margin.report)}
+    write_record(path / DESCRIPTION, FORMAT, margin.ensemble.record() | more)
     for old in set(held) - {name}:
         with contextlib.suppress(OSError):
             (path / old).unlink()
@@ -79,42 +84,66 @@ def load_margin(folder: str | Path) -> Learned:
     name = record.get("members")
     if not (isinstance(name, str) and MEMBERS.fullmatch(name)):
         raise FileFormatError(f"{path / DESCRIPTION} names no file of parameters: {name!r}")
+    content = _read_members(path / name)
     try:
-        content = (path / name).read_bytes()
+        margin = _margin(record, safetensors.numpy.load(content))
+        if margin.digest != record["digest"]:
+            raise ValueError("its digest is not that of what it says")
+    except DAMAGED as error:
+        raise FileFormatError(f"{path / DESCRIPTION} was changed or damaged: {error!r}; fit it again") from None
+    return margin
+
+
+def _read_members(file: Path) -> bytes:
+    """The parameters' file, whole and as it was written."""
+    try:
+        if not file.is_file():
+            raise FileFormatError(f"{file} is missing, or no file; fit the margin again")
+        size = file.stat().st_size
+        if size > MAX_BYTES:
+            raise FileFormatError(f"{file} has {size} bytes, over the limit of {MAX_BYTES}")
+        content = file.read_bytes()
     except OSError as error:
-        raise FileFormatError(f"cannot read {path / name}: {error.strerror or error}") from None
-    if hashlib.sha256(content).hexdigest()[:16] != name[8:24]:
-        raise FileFormatError(
-            f"{path / name} is damaged: its checksum is not the one in its name; fit the margin again"
-        )
-    try:
-        return _margin(record, safetensors.numpy.load(content))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, safetensors.SafetensorError) as error:
-        raise FileFormatError(f"{path / DESCRIPTION} was changed or damaged: {error!r}") from None
+        raise FileFormatError(f"cannot read {file}: {error.strerror or error}") from None
+    if hashlib.sha256(content).hexdigest()[:16] != file.name[8:24]:
+        raise FileFormatError(f"{file} is damaged: its checksum is not the one in its name; fit the margin again")
+    return content
 
 
 def _margin(record: dict[str, Any], arrays: dict[str, Any]) -> Learned:
-    fields = tuple(
-        Field(str(f["name"]), int(f["size"]), None if f["categories"] is None else tuple(f["categories"]))
-        for f in record["fields"]
-    )
-    reader = InputReader(fields, *(np.array(record["inputs"][n], float) for n in ("mean", "deviation", "low", "high")))
-    width = sum(field.width for field in fields)
-    if not all(getattr(reader, n).shape == (width,) for n in ("mean", "deviation", "low", "high")):
-        raise ValueError(f"its inputs are not {width} numbers")
-    count = len(record["scales"])
-    members = tuple(
-        {name.partition(".")[2]: value for name, value in arrays.items() if name.partition(".")[0] == str(k)}
-        for k in range(count)
-    )
-    model = record["model"]
+    reader, model, noise = _reader(record), record["model"], float(record["noise"])
     if model not in networks.MODELS:
         raise ValueError(f"its model is {model!r}")
+    scales = np.array(record["scales"], float)
+    if scales.ndim != 1 or {name.partition(".")[0] for name in arrays} != {str(k) for k in range(len(scales))}:
+        raise ValueError("it has not one scale a member")
+    members = tuple(
+        {name.partition(".")[2]: value for name, value in arrays.items() if name.partition(".")[0] == str(k)}
+        for k in range(len(scales))
+    )
     for params in members:
-        _require_shapes(params, model, width)
-    scales, noise = np.array(record["scales"], float), float(record["noise"])
-    ensemble = Ensemble(model, reader, members, scales, noise, record["knows_ended"] is True)
-    return margin_of(ensemble, record["report"])
+        _require_shapes(params, model, reader.size)
+    if not (0 <= noise < 1 and isinstance(record["knows_ended"], bool) and isinstance(record["report"], dict)):
+        raise ValueError("its noise, knows_ended or report is none")
+    return margin_of(Ensemble(model, reader, members, scales, noise, record["knows_ended"]), record["report"])
+
+
+def _reader(record: dict[str, Any]) -> InputReader:
+    fields = tuple(_field(field["name"], field["size"], field["categories"]) for field in record["fields"])
+    reader = InputReader(fields, *(np.array(record["inputs"][n], float) for n in ("mean", "deviation", "low", "high")))
+    width = sum(field.width for field in fields)
+    if width < 1 or not all(getattr(reader, n).shape == (width,) for n in ("mean", "deviation", "low", "high")):
+        raise ValueError(f"its inputs are not {width} numbers")
+    if not (reader.deviation > 0).all():
+        raise ValueError("a deviation of its inputs is not positive")
+    return reader
+
+
+def _field(name: Any, size: Any, categories: Any) -> Field:
+    values = None if categories is None else tuple(float(value) for value in categories)
+    if not isinstance(name, str) or type(size) is not int or size < 1 or (values is not None and size != 1):
+        raise ValueError(f"its field {name!r} has {size!r} numbers")
+    return Field(name, size, values)
 
 
 def _require_shapes(params: networks.Params, model: str, inputs: int) -> None:
@@ -122,9 +151,9 @@ def _require_shapes(params: networks.Params, model: str, inputs: int) -> None:
     last = networks.layers(params) - 1
     hidden = tuple(params[f"w{i}"].shape[1] for i in range(last))
     rank = params["W"].shape[0] if model == "skew" else networks.RANK
-    wanted = networks.init(np.random.default_rng(0), model, inputs, hidden, rank)
+    wanted = networks.shapes(model, inputs, hidden, rank)
     for name in wanted.keys() | params.keys():
-        if name not in wanted or name not in params or wanted[name].shape != params[name].shape:
+        if name not in wanted or name not in params or wanted[name] != params[name].shape:
             raise ValueError(f"the parameters {name!r} do not fit a {model} model of {inputs} inputs")
         if params[name].dtype != np.float32 or not np.isfinite(params[name]).all():
             raise ValueError(f"the parameters {name!r} are not finite float32 numbers")

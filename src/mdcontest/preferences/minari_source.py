@@ -33,7 +33,9 @@ def _load(dataset_id: str) -> Any:
     try:
         return minari.load_dataset(dataset_id, download=False)
     except ImportError as error:
-        raise InputError(f"the Minari dataset {dataset_id} needs {error.name}: pip install 'mdcontest[minari]'") from None
+        raise InputError(
+            f"the Minari dataset {dataset_id} needs {error.name}: pip install 'mdcontest[minari]'"
+        ) from None
     except Exception as error:  # a missing or damaged dataset makes it raise almost anything
         known = ", ".join(sorted(minari.list_local_datasets())) or "none"
         raise InputError(

@@ -26,18 +26,27 @@ RANK = 16
 Params = dict[str, Any]
 
 
-def init(rng: np.random.Generator, model: str, inputs: int, hidden: tuple[int, ...], rank: int) -> Params:
-    """Fresh parameters, float32."""
+def shapes(model: str, inputs: int, hidden: tuple[int, ...], rank: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter."""
     outputs = {"reward": 1, "skew": 1 + rank, "general": 1}[model]
     sizes = [inputs * (2 if model == "general" else 1), *hidden, outputs]
-    params: Params = {}
+    found: dict[str, tuple[int, ...]] = {}
     for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
-        gain = 1.0 if i < len(hidden) else 0.5
-        params[f"w{i}"] = rng.normal(0, gain / np.sqrt(fan_in), (fan_in, fan_out)).astype(np.float32)
-        params[f"b{i}"] = np.zeros(fan_out, np.float32)
-    params["ended"] = np.zeros(inputs if model == "general" else outputs, np.float32)
-    if model == "skew":
-        params["W"] = rng.normal(0, 1 / rank, (rank, rank)).astype(np.float32)
+        found |= {f"w{i}": (fan_in, fan_out), f"b{i}": (fan_out,)}
+    found["ended"] = (inputs if model == "general" else outputs,)
+    return found | ({"W": (rank, rank)} if model == "skew" else {})
+
+
+def init(rng: np.random.Generator, model: str, inputs: int, hidden: tuple[int, ...], rank: int) -> Params:
+    """Fresh parameters, float32."""
+    params: Params = {}
+    for name, shape in shapes(model, inputs, hidden, rank).items():
+        if name[0] not in "wW":
+            params[name] = np.zeros(shape, np.float32)
+            continue
+        gain = 0.5 if name == f"w{len(hidden)}" else 1.0
+        scale = 1 / rank if name == "W" else gain / np.sqrt(shape[0])
+        params[name] = rng.normal(0, scale, shape).astype(np.float32)
     return params
 
 
@@ -49,9 +58,11 @@ def layers(params: Params) -> int:
 def network(params: Params, x: Any, xp: Any) -> Any:
     """The multilayer perceptron, [..., inputs] → [..., outputs]."""
     last = layers(params) - 1
-    for i in range(last + 1):
-        x = x @ params[f"w{i}"] + params[f"b{i}"]
-        x = x if i == last else xp.tanh(x)
+    # Some BLAS kernels compute on memory beyond small matrices, and NumPy then warns although the product is right.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for i in range(last + 1):
+            x = x @ params[f"w{i}"] + params[f"b{i}"]
+            x = x if i == last else xp.tanh(x)
     return x
 
 

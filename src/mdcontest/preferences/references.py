@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mdcontest.errors import InputError
 from mdcontest.preferences.labels import Label, read_label
 
@@ -47,20 +49,13 @@ class Comparison:
 
     def checked(self) -> Comparison:
         """With a label as it is stored, and an id; or an error that says what is wrong."""
-        for side in ("first", "second"):
-            segment = getattr(self, side)
-            if not isinstance(segment, Segment):
-                raise InputError(f"{side} must be a Segment, got {type(segment).__name__}")
-            for name, least in (("start", 0), ("length", 1)):
-                value = getattr(segment, name)
-                if type(value) is not int or not least <= value < 2**62:
-                    raise InputError(f"the {side} segment's {name} must be a whole number from {least} on, got {value}")
+        first, second = _checked_segment(self.first, "first"), _checked_segment(self.second, "second")
         for text in (self.first.trajectory, self.second.trajectory, self.annotator, self.source, self.id):
             if not isinstance(text, str):
                 raise InputError(f"names and ids of a comparison are texts, got {text!r:.60}")
         if isinstance(self.time, bool) or not isinstance(self.time, int | float) or not math.isfinite(self.time):
             raise InputError(f"time must be seconds since 1970, got {self.time!r:.60}")
-        said = (self.first, self.second, read_label(self.label), self.annotator, self.source, float(self.time))
+        said = (first, second, read_label(self.label), self.annotator, self.source, float(self.time))
         return Comparison(*said, self.id or derived_id(Comparison(*said)))
 
     def said(self) -> tuple[Any, ...]:
@@ -68,6 +63,21 @@ class Comparison:
         one, other = self.first, self.second
         ends = (one.trajectory, one.start, one.length, other.trajectory, other.start, other.length)
         return (*ends, self.label, self.annotator, self.source)
+
+
+def _checked_segment(segment: Any, side: str) -> Segment:
+    if not isinstance(segment, Segment):
+        raise InputError(f"{side} must be a Segment, got {type(segment).__name__}")
+    if isinstance(segment.start, np.integer) or isinstance(segment.length, np.integer):
+        segment = Segment(segment.trajectory, *map(_plain, (segment.start, segment.length)))
+    for name, value, least in (("start", segment.start, 0), ("length", segment.length, 1)):
+        if type(value) is not int or not least <= value < 2**62:
+            raise InputError(f"the {side} segment's {name} must be a whole number from {least} on, got {value!r:.60}")
+    return segment
+
+
+def _plain(number: Any) -> Any:
+    return int(number) if isinstance(number, np.integer) else number
 
 
 def derived_id(comparison: Comparison) -> str:

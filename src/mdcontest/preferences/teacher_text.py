@@ -32,7 +32,7 @@ class _Part:
 
 BASES = {
     "sign": _Part({}),
-    "probabilistic": _Part({"tau": "number"}),
+    "probabilistic": _Part({"tau": "number", "relative": "number"}),
     "number": _Part({"scale": "number"}),
 }
 LAYERS = {

@@ -2,6 +2,7 @@
 
     sign                     first, second or equal, by the sign of M
     probabilistic:tau=0.5    first with probability σ(M/τ), else second
+    probabilistic:relative=0.5    the same with τ half the root mean square of M over the pairs asked about
     number:scale=2           M/scale, clipped to [−1, 1]
 
 Layers before them, joined by +, change what is said; the leftmost has the last word:
@@ -88,16 +89,29 @@ class Sign(Teacher):
 
 
 class Probabilistic(Teacher):
-    """Says first with probability σ(M/τ), else second."""
+    """Says first with probability σ(M/τ), else second; τ is given, or relative to the spread of what is asked."""
 
-    def __init__(self, margin: SegmentMargin, tau: float = 1.0, name: str = "probabilistic") -> None:
-        if not (np.isfinite(tau) and tau > 0):
-            raise InputError(f"probabilistic: tau must be a positive number, got {tau}")
-        self.margin, self.tau, self.name = margin, tau, name
+    def __init__(
+        self,
+        margin: SegmentMargin,
+        tau: float | None = None,
+        relative: float | None = None,
+        name: str = "probabilistic",
+    ) -> None:
+        if tau is not None and relative is not None:
+            raise InputError("probabilistic: tau and relative both say how sure it is; give one of them")
+        for what, value in (("tau", tau), ("relative", relative)):
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise InputError(f"probabilistic: {what} must be a positive number, got {value}")
+        self.margin, self.relative, self.name = margin, relative, name
+        self.tau = 1.0 if tau is None else tau
 
     def labels(self, question: Question, rng: np.random.Generator) -> list[Label]:
+        margins, tau = question.margins(self.margin), self.tau
+        if self.relative is not None:
+            tau = self.relative * float(np.sqrt((margins**2).mean())) or 1.0
         # σ(x) = (1 + tanh(x/2))/2 does not overflow where M/τ is large.
-        chance = (1 + np.tanh(question.margins(self.margin) / self.tau / 2)) / 2
+        chance = (1 + np.tanh(margins / tau / 2)) / 2
         return np.where(rng.random(len(question)) < chance, FIRST, SECOND).tolist()
 
 

@@ -40,6 +40,9 @@ class Trajectory:
     def __post_init__(self) -> None:
         if len(self.outcomes) < 1:
             raise InputError("a trajectory needs at least one step")
+        for name in ("seed", "steps"):
+            if isinstance(number := getattr(self, name), np.integer):
+                object.__setattr__(self, name, int(number))  # the id is made of the number as Python writes it
         if self.seed is not None and not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
             raise InputError(f"seed must be a whole number, not negative, got {self.seed!r:.60}")
         if not (isinstance(self.steps, int) and 0 <= self.steps < 2**63):

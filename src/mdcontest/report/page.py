@@ -39,6 +39,8 @@ class Table:
     rows: Sequence[Sequence[str]]
     caption: str = ""
     sortable: bool = False
+    prose: bool = False
+    """Whether its cells are sentences, broken where the page is narrow."""
 
     @property
     def numeric(self) -> list[bool]:

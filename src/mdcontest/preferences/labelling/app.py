@@ -25,8 +25,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from mdcontest.errors import InputError, RunError
-from mdcontest.preferences.labelling.pairs import Given
 from mdcontest.preferences.labelling.clips import clip_name
+from mdcontest.preferences.labelling.pairs import Given
 from mdcontest.preferences.labelling.session import ConflictError, Session, UnknownPairError
 from mdcontest.preferences.labels import EQUAL, FIRST, INCOMPARABLE, SECOND
 from mdcontest.preferences.references import Segment
@@ -105,6 +105,7 @@ async def _clip(session: Session, request: Request) -> Response:
     name = request.path_params["name"]
     path = session.studio.path(name)
     if not CLIP.fullmatch(name) or not path.is_file():
+        session.studio.look_again()  # somebody may have emptied the folder; what people have in hand is filmed again
         return JSONResponse({"error": "there is no such clip"}, 404)
     kept = {"cache-control": "private, max-age=86400, immutable"}
     return FileResponse(path, media_type="video/mp4", headers=kept)

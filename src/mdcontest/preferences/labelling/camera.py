@@ -23,8 +23,9 @@ class Camera:
     """Draws one environment, which was made with render_mode="rgb_array"."""
 
     def __init__(self, env: Any) -> None:
-        self._env, self._renderer, self._view = env, None, None
-        self._bare = env.unwrapped
+        self._env, self._bare = env, env.unwrapped
+        self._renderer: Any = None
+        self._view: Any = None
         self._is_mujoco = all(hasattr(self._bare, name) for name in ("model", "data", "mujoco_renderer"))
 
     def picture(self) -> Picture:

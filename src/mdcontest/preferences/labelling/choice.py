@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.preferences.dataset import Dataset, segments_of
-from mdcontest.preferences.labelling.pairs import Pair
+from mdcontest.preferences.labelling.pairs import Key, Pair, pair_key
 from mdcontest.preferences.references import Segment
 from mdcontest.preferences.trajectories import TrajectoryInfo
 
 CANDIDATES = 20
 """Random pairs looked at for each one that is asked about, where a margin chooses."""
+MARGIN_FILE = "margin.json"
+"""What a folder with a fitted margin has."""
 TRIES = 20
 """Random pairs drawn for each one wanted before a dataset is taken to have no new ones."""
 
@@ -30,50 +32,45 @@ class Choice:
         self._dataset, self._length, self._folder = dataset, length, margin
         self._rng = np.random.default_rng(seed)
         self._margin: Any = None
-        self._read_at: tuple[int, ...] = ()
+        self._read_at = 0
         if margin is not None and not margin.is_dir():
             raise InputError(f"{margin} is no folder; --margin takes the folder that a fitted margin was saved to")
         self.places = 0
         """How many segments there are to choose from, as of the last draw."""
 
-    def draw(self, count: int, known: Callable[[Pair], bool]) -> list[Pair]:
+    def draw(self, count: int, known: Callable[[Key], bool]) -> list[Pair]:
         """At most `count` pairs that are not known, the most wanted first; none where there are no more."""
         infos = {id: info for id, info in self._dataset.index().items() if info.seed is not None}
         starts = {id: starts_of(info, self._length) for id, info in infos.items()}
         self.places = sum(starts.values())
         if self.places < 2:
             return []
-        wanted = count if self._folder is None else CANDIDATES * count
-        found = self._random(starts, wanted, known)
-        if self._folder is None or not found:
+        chooses = self._folder is not None and (self._folder / MARGIN_FILE).is_file()  # the first fit may be to come
+        found = self._random(starts, CANDIDATES * count if chooses else count, known)
+        if not chooses or not found:
             return found[:count]
         scores = self._disagreement(found, infos)
         return [found[i] for i in np.argsort(-scores, kind="stable")[:count]]
 
-    def _random(self, starts: dict[str, int], count: int, known: Callable[[Pair], bool]) -> list[Pair]:
+    def _random(self, starts: dict[str, int], count: int, known: Callable[[Key], bool]) -> list[Pair]:
         """Different pairs, every one equally likely: all of them where there are few, else drawn until enough."""
         ids, ends = list(starts), np.cumsum(list(starts.values()))
         total = int(ends[-1])
         every = total * (total - 1) // 2
         if every <= TRIES * count:
-            one, other = np.triu_indices(total, 1)
-            order = self._rng.permutation(every)
-            drawn = zip(one[order], other[order], strict=True)
+            numbers = np.stack(np.triu_indices(total, 1), axis=1)[self._rng.permutation(every)]
         else:
             numbers = self._rng.integers(0, total, (TRIES * count, 2))
-            drawn = zip(numbers[:, 0], numbers[:, 1], strict=True)
-        found: dict[str, Pair] = {}
-        for a, b in drawn:
+        owner = np.searchsorted(ends, numbers, side="right")
+        start = numbers - (ends - list(starts.values()))[owner]
+        found: dict[Key, None] = {}
+        for (i, j), (s, t) in zip(owner.tolist(), start.tolist(), strict=True):
             if len(found) >= count:
                 break
-            pair = Pair(self._segment(ids, ends, int(a)), self._segment(ids, ends, int(b)))
-            if a != b and not known(pair):
-                found[pair.id] = pair
-        return list(found.values())
-
-    def _segment(self, ids: list[str], ends: Ints, place: int) -> Segment:
-        which = int(np.searchsorted(ends, place, side="right"))
-        return Segment(ids[which], place - (int(ends[which - 1]) if which else 0), self._length)
+            key = pair_key((ids[i], s, self._length), (ids[j], t, self._length))
+            if key[0] != key[1] and not known(key):
+                found[key] = None
+        return [Pair(Segment(*one), Segment(*other)) for one, other in found]
 
     def _disagreement(self, pairs: list[Pair], infos: dict[str, TrajectoryInfo]) -> Array:
         """How much the margin's members differ about each pair."""
@@ -88,7 +85,7 @@ class Choice:
 
         if self._folder is None:
             raise AssertionError("only asked where a margin was given")
-        now = tuple(sorted(path.stat().st_mtime_ns for path in self._folder.iterdir() if path.is_file()))
+        now = (self._folder / MARGIN_FILE).stat().st_mtime_ns
         if self._margin is None or now != self._read_at:
             self._margin, self._read_at = load_margin(self._folder), now
         return self._margin

@@ -7,12 +7,13 @@ is a hash of everything it shows; it is filmed once and then lies in the folder 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
+import subprocess
 import tempfile
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ TOLERANCE = 1e-6
 """Relative difference of observations that is put down to another processor's rounding."""
 
 
+@functools.lru_cache(maxsize=10_000)
 def clip_name(segment: Segment) -> str:
     """32 hexadecimal digits; a trajectory's id already stands for its content."""
     shown = json.dumps([FILM, segment.trajectory, segment.start, segment.length])
@@ -134,42 +136,28 @@ def pace(metadata: Mapping[str, Any], length: int) -> tuple[int, float]:
     return stride, own / stride
 
 
-def encode(pictures: Iterator[Picture], rate: float, path: Path) -> None:
+def encode(pictures: Iterable[Picture], rate: float, path: Path) -> None:
     """Write pictures as an H.264 video that every browser plays; nothing is left where it fails."""
     try:
-        import imageio_ffmpeg
+        from imageio_ffmpeg import get_ffmpeg_exe  # type: ignore[import-untyped]
     except ImportError:
         raise InputError("clips need imageio-ffmpeg: pip install 'mdcontest[learn]'") from None
-    first = next(pictures)
-    height, width = first.shape[0] // 2 * 2, first.shape[1] // 2 * 2
+    frames = list(pictures)
+    height, width = frames[0].shape[0] // 2 * 2, frames[0].shape[1] // 2 * 2
     scale = min(1.0, WIDEST / width)
     size = f"{math.floor(width * scale / 2) * 2}:{math.floor(height * scale / 2) * 2}"
-    options = ["-vf", f"scale={size}", "-preset", "veryfast", "-crf", "23", "-threads", "1"]
+    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{rate:g}", "-i", "-"]
+    wanted = ["-vf", f"scale={size}", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "23"]
     with tempfile.TemporaryDirectory(prefix="mdcontest-clip-") as folder:
         target = Path(folder) / "clip.mp4"
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # of the encoder, which never runs JAX
-            writer = imageio_ffmpeg.write_frames(
-                str(target),
-                (width, height),
-                fps=rate,
-                codec="libx264",
-                pix_fmt_in="rgb24",
-                pix_fmt_out="yuv420p",
-                quality=None,
-                macro_block_size=1,
-                output_params=[*options, "-movflags", "+faststart"],
-            )
-            try:
-                writer.send(None)
-                writer.send(np.ascontiguousarray(first[:height, :width]))
-                for picture in pictures:
-                    writer.send(np.ascontiguousarray(picture[:height, :width]))
-            except OSError as error:
-                raise InputError(f"the video encoder failed: {error}") from None
-            finally:
-                writer.close()
-        if not target.is_file() or not target.stat().st_size:
-            raise InputError("the video encoder made no file; is the disk for temporary files full?")
+        done = subprocess.run(
+            [get_ffmpeg_exe(), "-v", "error", *given, *wanted, "-threads", "1", "-movflags", "+faststart", str(target)],
+            input=b"".join(np.ascontiguousarray(frame[:height, :width]).tobytes() for frame in frames),
+            capture_output=True,
+            close_fds=False,  # lets Python spawn without forking
+        )
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            raise InputError(f"the video encoder failed: {said[-1] if said else f'exit code {done.returncode}'}")
         with atomic_write(path) as file:
             file.write(target.read_bytes())

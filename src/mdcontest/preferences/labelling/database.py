@@ -62,12 +62,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reading = self._connect()
-        try:
-            self._prepare(self._reading)
-        except sqlite3.DatabaseError as error:
-            self._reading.close()
-            raise FileFormatError(f"{path} is corrupt or no database of labels: {error}") from None
+        self._reading = self._connect(first=True)
         self._lock = threading.Lock()
         self._waiting: queue.SimpleQueue[tuple[list[Statement], Future[int]] | None] = queue.SimpleQueue()
         self.commits = 0
@@ -75,14 +70,23 @@ class Database:
         self._writer = threading.Thread(target=self._write, name="labels", daemon=True)
         self._writer.start()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, first: bool = False) -> sqlite3.Connection:
+        connection = None
         try:
             connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
-            raise InputError(f"cannot open {self.path}: {error}") from None
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        return connection
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            if first:
+                self._prepare(connection)
+            return connection
+        except (sqlite3.Error, VersionError) as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, VersionError):
+                raise
+            if isinstance(error, sqlite3.OperationalError):  # the place rather than the file
+                raise InputError(f"cannot open {self.path}: {error}") from None
+            raise FileFormatError(f"{self.path} is corrupt or no database of labels: {error}") from None
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -208,7 +212,9 @@ class Database:
 
     def answers(self, *, unsent: bool = False) -> list[Answer]:
         """All answers, or those that the dataset does not know as they are."""
-        change = f"WHERE (withdrawn IS NULL AND sent < {SENT}) OR (withdrawn IS NOT NULL AND sent IN ({SENDING}, {SENT}))"
+        change = (
+            f"WHERE (withdrawn IS NULL AND sent < {SENT}) OR (withdrawn IS NOT NULL AND sent IN ({SENDING}, {SENT}))"
+        )
         rows = self._read(f"SELECT * FROM answers {change if unsent else ''} ORDER BY rowid")
         return [Answer(*row) for row in rows]
 

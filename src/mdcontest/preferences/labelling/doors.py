@@ -1,12 +1,12 @@
 """Who may come in. Every request passes here first; what is refused gets one sentence that says why.
 
-    Host      must be this machine's loopback names, the address that is listened at, or one that was allowed: a web page
-              whose name was made to point here (DNS rebinding) asks with its own name
-    token     on every path but the static files; in the link once, which is turned into a cookie, then in the cookie, or
-              in `Authorization: Bearer` for scripts; nowhere else
-    Origin    of what changes something must be this page's own (no other site can answer in somebody's name); scripts
-              with a bearer token have none
-    body      JSON of at most 64 KiB
+Host      must be this machine's loopback names, the address that is listened at, or one that was allowed: a web
+          page whose name was made to point here (DNS rebinding) asks with its own name
+token     on every path but the static files; in the link once, which is turned into a cookie, then in the cookie,
+          or in `Authorization: Bearer` for scripts; nowhere else
+Origin    of what changes something must be this page's own (no other site can answer in somebody's name); scripts
+          with a bearer token have none
+body      JSON of at most 64 KiB
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def start_labelling(
     options |= {"seed": seed, "pairs": pairs, "instructions": instructions, "margin": margin}
     flags = [part for name, value in options.items() if value is not None for part in (f"--{name}", str(value))]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mdcontest", "label", str(dataset), "--end-with-input", *flags],
+        [sys.executable, "-m", "mdcontest", "label", str(dataset), "--quiet", "--end-with-input", *flags],
         stdin=subprocess.PIPE,  # its end tells the server that nobody is there any more
         stdout=subprocess.PIPE,
         text=True,

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 from dataclasses import dataclass
 
 from mdcontest.preferences.references import Segment
+
+Place = tuple[str, int, int]
+"""A segment as trajectory, start and length."""
+Key = tuple[Place, Place]
+
+
+def pair_key(one: Place, other: Place) -> Key:
+    """The same for both orders."""
+    return (one, other) if one <= other else (other, one)
 
 
 @dataclass(frozen=True)
@@ -18,10 +25,9 @@ class Pair:
     other: Segment
 
     @functools.cached_property
-    def id(self) -> str:
-        """24 hexadecimal digits, the same for both orders."""
-        sides = sorted([s.trajectory, s.start, s.length] for s in (self.one, self.other))
-        return hashlib.sha256(json.dumps(sides).encode()).hexdigest()[:24]
+    def key(self) -> Key:
+        """What tells it from other pairs; the same for both orders."""
+        return pair_key(*((side.trajectory, side.start, side.length) for side in (self.one, self.other)))
 
 
 @dataclass

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mdcontest.errors import InputError
-from mdcontest.preferences.labelling.pairs import Given, Pair
+from mdcontest.preferences.labelling.pairs import Given, Key, Pair
 from mdcontest.preferences.labels import EQUAL, FIRST, INCOMPARABLE, SECOND
 from mdcontest.preferences.references import Segment
 
@@ -86,29 +86,29 @@ class Queue:
             raise InputError(f"the goal must be at least one pair, got {goal}")
         self.overlap, self.repeat, self.goal, self.lease = overlap, repeat, goal, lease
         self._rng = np.random.default_rng(seed)
-        self._offers: dict[str, _Offer] = {}
-        self._wanting: dict[str, _Offer] = {}  # those with places left, the most wanted first
+        self._offers: dict[Key, _Offer] = {}
+        self._wanting: dict[Key, _Offer] = {}  # those with places left, the most wanted first
         self._given: dict[str, Given] = {}
         self._people: dict[str, _Person] = {}
         self._answers = 0
 
     # --- pairs ------------------------------------------------------------------------------------------------
 
-    def knows(self, pair: Pair) -> bool:
+    def knows(self, key: Key) -> bool:
         """Whether the pair has been offered before."""
-        return pair.id in self._offers
+        return key in self._offers
 
     def offer(self, pair: Pair) -> bool:
         """Add a pair whose clips are there; False for one that is known."""
-        if self.knows(pair):
+        if self.knows(pair.key):
             return False
-        self._offers[pair.id] = self._wanting[pair.id] = _Offer(pair)
+        self._offers[pair.key] = self._wanting[pair.key] = _Offer(pair)
         return True
 
     def drop(self, pair: Pair) -> None:
         """Never give this pair, e.g. because its clips cannot be made."""
-        self._wanting.pop(pair.id, None)
-        self._offers.setdefault(pair.id, _Offer(pair))
+        self._wanting.pop(pair.key, None)
+        self._offers.setdefault(pair.key, _Offer(pair))
 
     def free(self, now: float) -> int:
         """Pairs that could be given to somebody new."""
@@ -134,7 +134,7 @@ class Queue:
         if given.lapsed:
             return False
         if given.expires <= now and given.repeat_of is None:
-            given.lapsed = self._offers[given.pair.id].taken(now) >= self.overlap
+            given.lapsed = self._offers[given.pair.key].taken(now) >= self.overlap
             if given.lapsed:
                 return False
         given.expires = now + self.lease
@@ -166,7 +166,7 @@ class Queue:
         person = self._person(given.annotator)
         person.open.append(given)
         if given.repeat_of is None:
-            self._offers.setdefault(given.pair.id, _Offer(given.pair)).given.append(given)
+            self._offers.setdefault(given.pair.key, _Offer(given.pair)).given.append(given)
         else:
             person.again.add(given.repeat_of)
 
@@ -176,7 +176,7 @@ class Queue:
         self._given.pop(given.id)
         person.open.remove(given)
         if given.repeat_of is None:
-            self._offers[given.pair.id].given.remove(given)
+            self._offers[given.pair.key].given.remove(given)
         else:
             person.again.discard(given.repeat_of)
             person.looked = 0
@@ -195,8 +195,8 @@ class Queue:
         person.done.append(given)
         if given.repeat_of is None:
             self._answers += 1
-            if self._offers[given.pair.id].answered() >= self.overlap:
-                self._wanting.pop(given.pair.id, None)
+            if self._offers[given.pair.key].answered() >= self.overlap:
+                self._wanting.pop(given.pair.key, None)
 
     def undo(self, given: Given, now: float) -> None:
         """Take an answer back; the pair is in the same hands again, before all others."""
@@ -207,9 +207,9 @@ class Queue:
         person.looked = 0
         if given.repeat_of is None:
             self._answers -= 1
-            offer = self._offers[given.pair.id]
+            offer = self._offers[given.pair.key]
             if offer.answered() < self.overlap:
-                self._wanting[given.pair.id] = offer
+                self._wanting[given.pair.key] = offer
 
     def restore(self, given: Iterable[Given]) -> None:
         """Take over what a database has kept; pairs with places left are wanted again."""
@@ -220,7 +220,7 @@ class Queue:
                 one.label = None
             self._enter(one)
             if one.repeat_of is None:
-                self._wanting[one.pair.id] = self._offers[one.pair.id]
+                self._wanting[one.pair.key] = self._offers[one.pair.key]
         for one, label in sorted(answered, key=lambda entry: entry[0].answered):
             self.answer(one, label, one.answered)
 

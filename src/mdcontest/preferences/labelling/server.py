@@ -73,6 +73,7 @@ async def _serve(
     from mdcontest.preferences.labelling.app import make_app
     from mdcontest.preferences.labelling.doors import Doors
 
+    sys.setswitchinterval(0.001)  # seconds; threads that choose and send must not hold up answers
     session = Session(dataset, options)
     # Cookies are shared by all ports of a host: two servers on one machine need two names.
     cookie = f"mdcontest_label_{listener.getsockname()[1]}"
@@ -88,12 +89,19 @@ async def _serve(
         timeout_keep_alive=75,
         timeout_graceful_shutdown=3,
     )
-    server = uvicorn.Server(config)
+
+    class Server(uvicorn.Server):
+        """Leaves the signals to us: uvicorn raises them once more after a clean end."""
+
+        def capture_signals(self) -> Any:
+            return contextlib.nullcontext()
+
+    server = Server(config)
     try:
         await session.start()
         with _stopped_by_signals(server, end_with_input):
             print(link, flush=True)
-            await server._serve([listener])  # its own serve() raises the signal once more after a clean end
+            await server.serve([listener])
     finally:
         await session.stop()
     return session.queue.answers
@@ -119,7 +127,8 @@ def _names(host: str) -> tuple[str, list[str]]:
 @contextlib.contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with contextlib.closing(socket.socket(family)) as listener:
+    # Named as TCP, for else asyncio leaves small packets waiting for each other: 40 ms an answer.
+    with contextlib.closing(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))

@@ -20,9 +20,8 @@ from typing import Any
 from mdcontest.errors import InputError
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling.choice import Choice
-from mdcontest.preferences.labelling.clips import clip_name
 from mdcontest.preferences.labelling.database import FILE, Answer, Database
-from mdcontest.preferences.labelling.pairs import Given, Pair
+from mdcontest.preferences.labelling.pairs import Given, Key, Pair, Place
 from mdcontest.preferences.labelling.queue import LEASE, Queue
 from mdcontest.preferences.labelling.sending import send
 from mdcontest.preferences.labelling.studio import ClipError, Studio
@@ -30,7 +29,7 @@ from mdcontest.preferences.references import Segment
 
 SEND_EVERY = 10.0
 """Seconds between two looks for answers that the dataset does not have."""
-AHEAD, AHEAD_EACH = 6, 3
+AHEAD, AHEAD_EACH = 6, 4
 """Pairs that lie filmed and free: at least, and for each person."""
 LOOK_EVERY = 1.0
 """Seconds between two looks for new trajectories where there are no more pairs."""
@@ -82,7 +81,7 @@ class Session:
         self.studio = Studio(Path(dataset.path))
         self.problem: str | None = None
         """What went wrong last, in words for the page."""
-        self._failed: dict[str, str] = {}
+        self._failed: dict[Place, str] = {}
         self._in_a_row = 0
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -189,11 +188,11 @@ class Session:
             if not self._is_filmed(pair):
                 await self._film(pair)
         now = self._clock()
-        missing = max(AHEAD, AHEAD_EACH * self.queue.people(now)) - self.queue.free(now)
+        wanted, free = max(AHEAD, AHEAD_EACH * self.queue.people(now)), self.queue.free(now)
         drawn: list[Pair] = []
-        if missing > 0 and not self.queue.reached:
+        if free < wanted and not self.queue.reached:
             self._wanted.set()
-            drawn = await asyncio.to_thread(self.choice.draw, missing, self._is_known)
+            drawn = await asyncio.to_thread(self.choice.draw, 2 * wanted - free, self._is_known)
             for pair in drawn:
                 if await self._film(pair):
                     self.queue.offer(pair)
@@ -202,11 +201,11 @@ class Session:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), LOOK_EVERY)
 
-    def _is_known(self, pair: Pair) -> bool:
-        return self.queue.knows(pair) or any(clip_name(side) in self._failed for side in (pair.one, pair.other))
+    def _is_known(self, key: Key) -> bool:
+        return self.queue.knows(key) or any(place in self._failed for place in key)
 
     def _is_filmed(self, pair: Pair) -> bool:
-        return all(self.studio.path(clip_name(side)).is_file() for side in (pair.one, pair.other))
+        return self.studio.has(pair.one) and self.studio.has(pair.other)
 
     async def _film(self, pair: Pair) -> bool:
         """Whether both clips are there; a pair without is never given, and the reason is shown."""
@@ -223,13 +222,13 @@ class Session:
         return True
 
     async def _film_one(self, segment: Segment) -> None:
-        name = clip_name(segment)
-        if name in self._failed:
-            raise ClipError(self._failed[name])
+        place = (segment.trajectory, segment.start, segment.length)
+        if place in self._failed:
+            raise ClipError(self._failed[place])
         try:
             await self.studio.film(segment)
         except ClipError as error:
-            self._failed[name] = str(error)
+            self._failed[place] = str(error)
             raise
 
     async def _send_later(self) -> None:

@@ -31,6 +31,7 @@ class Studio:
         self._dataset, self._patience = dataset, patience
         self._process: asyncio.subprocess.Process | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._there: set[Segment] = set()
         self.started = 0
         """How often the process was started."""
 
@@ -38,14 +39,21 @@ class Studio:
         """Where the clip of this name is, or will be."""
         return clip_path(self._dataset, name)
 
+    def has(self, segment: Segment) -> bool:
+        """Whether the segment's clip is on disk, as far as is known: files are looked for once."""
+        if segment not in self._there and self.path(clip_name(segment)).is_file():
+            self._there.add(segment)
+        return segment in self._there
+
+    def look_again(self) -> None:
+        """A clip was missed: forget which are there."""
+        self._there.clear()
+
     async def film(self, segment: Segment) -> None:
         """Returns when the segment's clip is on disk; ClipError where it cannot be made."""
-        name = clip_name(segment)
         async with self._one_at_a_time:
-            if self.path(name).is_file():
-                return
             for attempt in range(ATTEMPTS):
-                reason = await self._ask(name, segment)
+                reason = None if self.has(segment) else await self._ask(clip_name(segment), segment)
                 if reason is None:
                     return
                 if attempt == ATTEMPTS - 1:
@@ -82,7 +90,7 @@ class Studio:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LONGEST_LINE,
-                env=one_thread(dict(os.environ)),
+                env=_environment(),
                 close_fds=False,  # lets Python spawn without forking, which a process that has loaded JAX should not do
                 start_new_session=True,  # Ctrl-C is the server's; this one ends when its standard input does
             )
@@ -96,3 +104,11 @@ class Studio:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """One thread, and pictures without a display: MuJoCo decides how it draws when it is first imported."""
+    found = one_thread(dict(os.environ))
+    if sys.platform == "linux" and not found.get("DISPLAY"):
+        found.setdefault("MUJOCO_GL", "egl")
+    return found

@@ -1,0 +1,274 @@
+"""Sessions: pairs are given, answered, undone, sent into the dataset; what fails is said; what dies is made up for."""
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from mdcontest.errors import InputError, RunError
+from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.labelling import session as module
+from mdcontest.preferences.labelling.choice import Choice, starts_of
+from mdcontest.preferences.labelling.database import SENDING
+from mdcontest.preferences.labelling.sending import send
+from mdcontest.preferences.labelling.session import ConflictError, UnknownPairError
+from mdcontest.preferences.trajectories import TrajectoryInfo
+from preferences.labelling.sessions import held, in_session, make_dataset, play
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return make_dataset(tmp_path / "dataset", count=6)
+
+
+def test_answers_end_up_in_the_dataset(dataset):
+    async def use(session):
+        said = []
+        for i, label in enumerate(("first", "second", "equal", "incomparable")):
+            given = (await held(session, "Ada"))[0]
+            await session.answer("Ada", given.id, label, f"key {i}", 1.5)
+            said.append((given.left, given.right, label))
+        return said
+
+    said = in_session(dataset, use)
+    entries = Dataset.open(dataset.path).entries()
+    assert [(entry.first, entry.second, entry.label) for entry in entries] == said
+    assert {(entry.annotator, entry.source) for entry in entries} == {("Ada", "page")}
+    assert all(abs(entry.time - time.time()) < 600 for entry in entries)
+    assert in_session(dataset, lambda session: asyncio.sleep(0, session.queue.answers)) == 4
+    assert len(Dataset.open(dataset.path).entries()) == 4  # nothing is sent twice
+
+
+def test_the_same_key_stores_once_and_another_answer_is_refused(dataset):
+    async def use(session):
+        one, other = await held(session, "Ada")
+        tries = [session.answer("Ada", one.id, "first", "key", None) for _ in range(5)]
+        ids = {answer.id for answer in await asyncio.gather(*tries)}
+        assert len(ids) == 1
+        with pytest.raises(ConflictError, match="answered already"):
+            await session.answer("Ada", one.id, "second", "new key", None)
+        with pytest.raises(ConflictError, match="key was used"):
+            await session.answer("Ada", other.id, "first", "key", None)
+        with pytest.raises(ConflictError, match="somebody else"):
+            await session.answer("Bob", other.id, "first", "his key", None)
+        with pytest.raises(UnknownPairError):
+            await session.answer("Ada", "no such pair", "first", "k", None)
+        return session.progress("Ada")["answered"]
+
+    assert in_session(dataset, use) == 1
+    assert len(Dataset.open(dataset.path).entries()) == 1
+
+
+def test_undo_before_and_after_an_answer_was_sent(dataset):
+    async def use(session):
+        first, second = await held(session, "Ada")
+        await session.answer("Ada", first.id, "first", "k1", None)
+        await session._send()
+        await session.answer("Ada", second.id, "first", "k2", None)
+        assert await session.undo("Ada", first.id)
+        assert await session.undo("Ada", second.id)
+        assert not await session.undo("Ada", second.id)  # a repeated request finds nothing left to do
+        assert (await held(session, "Ada"))[0].id == second.id
+        await session.answer("Ada", second.id, "second", "k3", None)
+        return second
+
+    second = in_session(dataset, use)
+    (entry,) = Dataset.open(dataset.path).entries()
+    assert (entry.first, entry.label) == (second.left, "second")
+
+
+def test_a_process_that_died_while_it_sent(dataset):
+    """Answers that reached the dataset, or did not, with the note of it missing; one of each is then taken back."""
+
+    async def use(session):
+        ids = []
+        for i in range(4):
+            given = (await held(session, "Ada"))[0]
+            ids.append((given.id, (await session.answer("Ada", given.id, "first", f"k{i}", None)).id))
+        answers = session.database.answers()
+        half = [answer for answer in answers if answer.id in (ids[0][1], ids[1][1])]
+        database = session.database
+        send(_only(database, half), dataset, session.queue.find, 0.0)  # two are there
+        database.mark([answer_id for _, answer_id in ids], SENDING).result()  # and all were being sent
+        for number in (0, 2):
+            await session.undo("Ada", ids[number][0])
+        return {ids[1][1], ids[3][1]}
+
+    wanted = in_session(dataset, use)
+    assert {entry.id for entry in Dataset.open(dataset.path).entries()} == wanted
+
+
+def _only(database, answers):
+    class Some:
+        mark = database.mark
+
+        def answers(self, unsent):
+            return answers
+
+    return Some()
+
+
+def test_a_dataset_that_cannot_be_written_loses_nothing(dataset, monkeypatch):
+    async def use(session):
+        given = (await held(session, "Ada"))[0]
+        await session.answer("Ada", given.id, "first", "k", None)
+        with monkeypatch.context() as patch:
+            patch.setattr(dataset, "add_comparisons", _full)
+            with pytest.raises(RunError):
+                await session._send()
+        assert Dataset.open(dataset.path).entries() == []
+
+    in_session(dataset, use)
+    assert len(Dataset.open(dataset.path).entries()) == 1
+
+
+def _full(*_):
+    raise RunError("no space left")
+
+
+def test_a_database_that_cannot_be_written_gives_nothing_away(dataset):
+    async def use(session):
+        held_before = await held(session, "Ada")
+        session.database.submit([("CREATE TRIGGER no BEFORE INSERT ON given BEGIN SELECT RAISE(ABORT, 'no'); END", ())])
+        with pytest.raises(InputError):
+            await session.hold("Bob")
+        session.database.submit([("DROP TRIGGER no", ())]).result()
+        return held_before, await held(session, "Bob")
+
+    mine, theirs = in_session(dataset, use)
+    assert not {given.pair.key for given in mine} & {given.pair.key for given in theirs}
+
+
+def test_a_session_goes_on_after_another(dataset):
+    async def first(session):
+        one, other = await held(session, "Ada")
+        await session.answer("Ada", one.id, "equal", "k", None)
+        return one, other
+
+    one, other = in_session(dataset, first)
+
+    async def second(session):
+        found = await held(session, "Ada")
+        assert found[0].id == other.id  # a reload finds the pair that was in hand
+        assert one.pair.key not in {given.pair.key for given in found}
+        assert (await session.answer("Ada", one.id, "equal", "k", None)).given == one.id  # a retry after the crash
+        return session.progress("Ada")
+
+    assert in_session(dataset, second) == {**in_session(dataset, second), "answered": 1}
+
+
+def test_clips_that_cannot_be_made_are_left_out_and_said(dataset, capsys):
+    bad = next(iter(dataset.index()))
+
+    async def use(session):
+        seen = set()
+        while found := await _more(session):
+            given = found[0]
+            seen |= {given.left.trajectory, given.right.trajectory}
+            await session.answer("Ada", given.id, "first", given.id, None)
+        return seen, session.problem, session.nothing_left()
+
+    seen, problem, message = in_session(dataset, use, fails=[bad], repeat=0.0)
+    assert seen == set(dataset.index()) - {bad}
+    assert f"{bad} cannot be filmed" in problem
+    assert problem in capsys.readouterr().err
+    assert "no more pairs" in message
+
+
+async def _more(session):
+    for _ in range(100):
+        if found := await session.hold("Ada"):
+            return found
+        await asyncio.sleep(0.01)
+    return []
+
+
+def test_new_trajectories_are_found(dataset, monkeypatch):
+    monkeypatch.setattr(module, "LOOK_EVERY", 0.02)
+
+    async def use(session):
+        while found := await _more(session):
+            await session.answer("Ada", found[0].id, "first", found[0].id, None)
+        assert session.queue.answers == 15  # 6 segments
+        dataset.add_trajectories([play(dataset.task(), 99, 12)])
+        return len(await held(session, "Ada"))
+
+    assert in_session(dataset, use, repeat=0.0) > 0
+
+
+def test_the_goal_ends_it(dataset):
+    async def use(session):
+        while found := await _more(session):
+            await session.answer("Ada", found[0].id, "first", found[0].id, None)
+        return session.queue.answers, session.nothing_left()
+
+    answers, message = in_session(dataset, use, goal=4, repeat=0.0)
+    assert answers == 4
+    assert "Thank you" in message
+
+
+# --- choosing ---------------------------------------------------------------------------------------------
+
+
+class Disagreeing:
+    """A margin whose members differ most about pairs of late trajectories."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def disagreement(self, outcomes, first, second):
+        self.rows.append(len(first))
+        return np.abs(outcomes.obs[first.start, 0]) + np.abs(outcomes.obs[second.start, 0])
+
+
+def test_the_most_disputed_pairs_come_first(tmp_path, monkeypatch):
+    dataset, asked = make_dataset(tmp_path / "dataset", count=30), []
+    (tmp_path / "margin").mkdir()
+    choice = Choice(dataset, 12, tmp_path / "margin")
+    assert len(choice.draw(10, lambda key: False)) == 10  # at random, as long as nothing was fitted
+    assert asked == []
+    (tmp_path / "margin" / "margin.json").touch()
+    monkeypatch.setattr("mdcontest.preferences.margin_files.load_margin", lambda folder: Disagreeing(asked))
+    chosen = choice.draw(10, lambda key: False)
+    score = {id: abs(dataset.trajectory(id).outcomes.obs[0, 0]) for id in dataset.index()}
+    scores = [score[pair.one.trajectory] + score[pair.other.trajectory] for pair in chosen]
+    assert scores == sorted(scores, reverse=True)
+    assert asked[0] >= 150
+    mean = 2 * np.mean(list(score.values()))
+    assert min(scores) > mean
+
+
+def test_drawn_pairs_are_new_and_different(dataset):
+    choice = Choice(dataset, 5, seed=3)
+    first = choice.draw(100, lambda key: False)
+    known = {pair.key for pair in first}
+    second = choice.draw(100, known.__contains__)
+    assert len(known) == 100
+    assert not known & {pair.key for pair in second}
+    index = dataset.index()
+    for pair in first:
+        assert pair.one != pair.other
+        for segment in (pair.one, pair.other):
+            assert 0 <= segment.start <= index[segment.trajectory].length - 5
+    everything = choice.draw(10_000, lambda key: False)
+    assert len(everything) == 48 * 47 // 2  # 6 trajectories with 8 places each
+    assert choice.draw(10, lambda key: True) == []
+
+
+def test_where_segments_begin():
+    def places(length, terminated, steps=10):
+        return starts_of(TrajectoryInfo("id", length, terminated, 0, "", 0, "", 0), steps)
+
+    assert [places(n, False) for n in (9, 10, 15)] == [0, 1, 6]
+    assert [places(n, True) for n in (1, 4, 5, 15)] == [1, 1, 1, 11]  # at most half of a clip is after the end
+
+
+def test_what_cannot_be_asked_about(tmp_path):
+    empty = Dataset.create(tmp_path / "empty", make_dataset(tmp_path / "one", count=1).task(), 12)
+    assert Choice(empty, 12).draw(3, lambda key: False) == []
+    assert Choice(Dataset.open(tmp_path / "one"), 12).draw(3, lambda key: False) == []
+    with pytest.raises(InputError, match="at least one step"):
+        Choice(empty, 0)
+    with pytest.raises(InputError, match="--margin"):
+        Choice(empty, 5, tmp_path / "nowhere")

@@ -1,0 +1,136 @@
+"""`mdcontest train TASK --margin ask`: trains, asks, refits, and never waits for a person."""
+
+import contextlib
+import re
+import signal
+import threading
+
+import numpy as np
+import pytest
+from sweeps import TINY, ended_afterwards, one_clear_line, pause, run, start, wait_until
+
+import mdcontest as mdc
+from mdcontest.learn.asking import PREFERENCES, AskSettings
+from mdcontest.learn.spec import find_runs
+from mdcontest.preferences.asked import AskedMargin
+from mdcontest.preferences.dataset import Dataset, segments_of
+from mdcontest.preferences.labelling.client import Client
+from mdcontest.preferences.references import Segment
+
+pytest.importorskip("starlette", reason="the page is not installed here: pip install 'mdcontest[label]'")
+ASK = ["train", "RPSContinuous", "--margin", "ask", *TINY, "--seed", 0, "--ask-length", 5, "--quiet"]
+
+
+def link_in(output):
+    found = re.search(r"http://\S+", output.read_text())
+    return found and found.group()
+
+
+class Person:
+    """Somebody who knows the true margin and answers at the page until told to stop."""
+
+    def __init__(self, link, folder):
+        self.link, self.folder, self.answers = link, folder, 0
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.work, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join(20)
+
+    def work(self):
+        dataset = Dataset.open(self.folder)
+        with contextlib.suppress(mdc.RunError, mdc.InputError), Client(self.link, "a person") as client:
+            while not self.stop.is_set():
+                pair = client.pair()
+                if pair is None:
+                    pause(0.05)
+                    continue
+                client.answer(pair, self.judge(dataset, pair))
+                self.answers += 1
+
+    def judge(self, dataset, pair):
+        sides = [Segment(pair[s]["trajectory"], pair[s]["start"], pair[s]["length"]) for s in ("left", "right")]
+        outcomes, rows = dataset.table()
+        one, other = (segments_of([side], rows, dataset.index()).rows()[0] for side in sides)
+        margin = dataset.task().margin.matrix(outcomes[one[one >= 0]], outcomes[other[other >= 0]])
+        value = margin.mean() if margin.size else 0.0
+        return "equal" if value == 0 else "left" if value > 0 else "right"
+
+
+@pytest.mark.timeout(200)
+def test_labels_reach_the_run_while_it_goes_on(tmp_path):
+    output = tmp_path / "said"
+    arguments = [*ASK, "--out", tmp_path / "runs", "--steps", 100_000, "--pace", 200, "--ask-first", 12]
+    with ended_afterwards(start(*arguments, output=output, keep_stdout=True)) as process:
+        assert wait_until(lambda: link_in(output) or process.poll() is not None, 90), output.read_text()
+        (folder,) = find_runs(tmp_path / "runs")
+        with Person(link_in(output), folder / PREFERENCES):
+            assert wait_until(lambda: "margin 1, from" in output.read_text(), 90), output.read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130, output.read_text()
+    assert "Traceback" not in output.read_text()
+    agent = mdc.load_agent(folder)
+    assert isinstance(agent.task.margin, AskedMargin)
+    learned = agent.task.margin.current
+    assert learned.report["fitted_to"] + learned.report["held_out"] >= 12
+    dataset = Dataset.open(folder / PREFERENCES)
+    assert {entry.annotator for entry in dataset.entries()} == {"a person"}
+    assert len(dataset.index()) >= 4
+    # What was learned is used: not everything is alike to it.
+    z = agent.learner.opponents.first
+    assert np.abs(agent.task.cumulant(z, z)).max() > 0
+    agent.close()
+
+
+@pytest.mark.timeout(200)
+def test_nobody_answers(tmp_path):
+    """It trains to its end all the same; resuming and judging know that there is no margin yet."""
+    code, said, err = run(*ASK, "--out", tmp_path, "--steps", 512)
+    assert (code, err) == (0, "")
+    assert "http://127.0.0.1:" in said
+    (folder,) = find_runs(tmp_path)
+    agent = mdc.load_agent(folder)
+    assert agent.task.margin.current is None
+    z = agent.learner.opponents.first
+    assert not agent.task.cumulant(z, z).any()
+    agent.close()
+    code, said, err = run("train", "--resume", folder)
+    assert (code, err) == (0, "")
+    assert "already finished" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "0-1"], "one run at a time"),
+        (["--algo", "ppo"], "PPO learns from rewards"),
+        (["--ask-first", "3"], "at least 10 answers"),
+        (["--pace", "0"], "pace must be"),
+        (["--ask-length", "0"], "length must be"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_clear_line(arguments, message, tmp_path):
+    base = [part for part in ASK if part not in ("--seed", 0)] if "--seeds" in arguments else ASK
+    code, said, err = run(*base, *arguments, "--out", tmp_path / "runs", "--steps", 512)
+    assert (code, said) == (2, "")
+    assert one_clear_line(err)
+    assert message in err
+
+
+def test_a_sweep_cannot_ask(tmp_path):
+    arguments = ["sweep", "--tasks", "RPSContinuous", *TINY, "--margin", "ask", "--out", tmp_path / "runs"]
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert one_clear_line(err)
+    assert "train --margin ask" in err
+
+
+def test_settings_are_checked():
+    with pytest.raises(mdc.InputError, match="growth"):
+        AskSettings(growth=1.0)
+    assert AskSettings().host == "127.0.0.1"
