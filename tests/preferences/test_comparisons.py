@@ -35,8 +35,8 @@ def test_weights_of_a_segment_sum_to_one(seed):
     data = Comparisons.of_segments(
         rng.normal(size=(40, 2)), segments(rng, 5, 40, 20), segments(rng, 5, 40), np.zeros(5)
     )
-    table = Table.of_comparisons(np.asarray(data.outcomes, np.float32), data, False, rng)
-    whole = table.side(table.first)
+    table = Table.of_comparisons(np.asarray(data.outcomes, np.float32), data, False)
+    whole = table.side(table.first.rows())
     drawn = table.batch(np.arange(5), rng)[0]
     for side in (whole, drawn):
         np.testing.assert_allclose(side.weight.sum(-1) + side.ended.sum(-1), 1, rtol=1e-6)
@@ -49,7 +49,7 @@ def test_thinned_segments_are_the_whole_on_average():
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(30, 1)).astype(np.float32)
     one = Segments(np.array([0]), np.array([20]), np.array([10]))
-    table = Table.of_comparisons(inputs, Comparisons.of_segments(inputs, one, one, [0.0]), False, rng)
+    table = Table.of_comparisons(inputs, Comparisons.of_segments(inputs, one, one, [0.0]), False)
     drawn = table.batch(np.zeros(20_000, int), rng)[0]
     means, ends = (drawn.weight[..., None] * drawn.x).sum(1)[:, 0], drawn.ended.sum(1)
     wanted, error = inputs[:20].sum() / 30, means.std() / np.sqrt(len(means))

@@ -117,6 +117,8 @@ def test_what_is_no_trajectory():
         Trajectory(dataclasses.replace(z, action=z.action + 0j), True)
     with pytest.raises(InputError, match=r"reward has shape \(4,\), the trajectory 5 steps"):
         Trajectory(dataclasses.replace(z, reward=z.reward[:-1]), True)
+    with pytest.raises(InputError, match=r"info.x has shape \(5, 2, 0\): there is no number in it"):
+        Trajectory(dataclasses.replace(z, info={"x": np.zeros((5, 2, 0))}), True)
     with pytest.raises(InputError, match="at least one step"):
         Trajectory(z[:0], True)
     with pytest.raises(InputError, match="next obs is float32"):

@@ -78,7 +78,7 @@ def _dataset(folder: Path, seed: int, quiet: bool) -> Path:
     from mdcontest.preferences.dataset import Dataset
 
     if not (folder / DESCRIPTION).is_file():
-        return folder
+        return Dataset.open(folder).path
     own = folder / OF_A_RUN
     if (own / "dataset.json").is_file() and Dataset.open(own).index():
         return own

@@ -92,6 +92,8 @@ def requests(
     run: Path, every: int | None, returned: list[str | None], seed: int, how: GapSettings, margin: str | None = None
 ) -> list[GapRequest]:
     """What to measure on a run: every so many steps and at its end, or only there."""
+    if margin not in (None, OWN):
+        load_margin(str(margin))  # a judge that is not there is found before anything starts
     description = read_description(run)
     try:
         settings, total = description["settings"], int(description.get("steps") or 0)

@@ -28,8 +28,7 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
     except TypeError:
         raise InputError(f"folder must be a path, got {folder!r}") from None
     description = read_description(path)
-    checkpoint = _newest(path)
-    record = read_checkpoint(checkpoint)
+    checkpoint, record = _read_newest(path)
     try:
         _require_same_run(description, record["run"], path)
         kind = ALGORITHMS[description["algorithm"]]
@@ -46,6 +45,21 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
         raise FileFormatError(f"{path} is incomplete or of another version: {error!r}") from None
     agent.known_checkpoints[path.resolve()] = identity(checkpoint)
     return agent
+
+
+def _read_newest(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The newest checkpoint and what it holds.
+
+    Another process may be training here still, such as a worker that has not yet noticed that its sweep is gone: then
+    what was the newest can be removed while it is read, and there is a newer one.
+    """
+    while True:
+        newest = _newest(path)
+        try:
+            return newest, read_checkpoint(newest)
+        except FileFormatError:
+            if _newest(path) == newest:
+                raise
 
 
 def _newest(path: Path) -> Path:

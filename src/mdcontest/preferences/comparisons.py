@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array, Ints, Mask
 from mdcontest.errors import InputError
 from mdcontest.margins.base import as_finite
 from mdcontest.outcomes import Outcomes, concatenate
@@ -49,12 +49,19 @@ class Segments:
     def __getitem__(self, which: Any) -> Segments:
         return Segments(self.start[which], self.length[which], self.ended[which])
 
-    def rows(self) -> Ints:
+    def rows(self, width: int | None = None) -> Ints:
         """Rows of the table, shape [n, most steps]: −1 where a step is ⊥, −2 beyond the segment's end."""
-        step = np.arange(max(int(self.steps.max(initial=1)), 1))
+        step = np.arange(max(int(self.steps.max(initial=1)), 1) if width is None else width)
         inside = step < self.length[:, None]
         rows = np.where(inside, self.start[:, None] + step, -1)
         return np.where(step < self.steps[:, None], rows, -2)
+
+    def covered(self, count: int) -> Mask:
+        """Which of a table's rows are in some segment, shape [count]."""
+        changes = np.bincount(self.start, minlength=count + 1) - np.bincount(
+            self.start + self.length, minlength=count + 1
+        )
+        return np.cumsum(changes)[:count] > 0
 
     def require_within(self, count: int, what: str) -> None:
         """An error for segments that are empty or leave the table."""
@@ -110,6 +117,11 @@ class Comparisons:
         made.outcomes, made.first, made.second = self.outcomes, self.first[rows], self.second[rows]
         made.target = self.target[rows]
         return made
+
+    def used(self) -> Ints:
+        """Rows of the table that some comparison is about."""
+        count = len(self.outcomes)
+        return np.flatnonzero(self.first.covered(count) | self.second.covered(count))
 
     def decided(self) -> Comparisons:
         """Those about which something was said."""

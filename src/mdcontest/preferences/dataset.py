@@ -10,7 +10,6 @@ there once. A file that a process was killed over is not there at all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,17 @@ import numpy as np
 
 from mdcontest import tasks
 from mdcontest.arrays import Ints
-from mdcontest.errors import FileFormatError, InputError, preview
-from mdcontest.files import read_record, write_record
+from mdcontest.errors import InputError, preview
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.comparison_log import ComparisonLog
 from mdcontest.preferences.comparisons import Comparisons, Segments
+from mdcontest.preferences.description import is_described, read_description, task_record, write_description
 from mdcontest.preferences.references import Comparison, Segment
 from mdcontest.preferences.trajectories import Trajectory, TrajectoryInfo, join, require_layout
 from mdcontest.preferences.trajectory_parts import open_part, read_infos, read_trajectories, write_part
 from mdcontest.tasks import Task
 
-FORMAT = "mdcontest/preferences"
-DESCRIPTION, TRAJECTORIES, COMPARISONS = "dataset.json", "trajectories", "comparisons"
-MAX_BYTES = 1 << 24
+TRAJECTORIES, COMPARISONS = "trajectories", "comparisons"
 
 
 class Dataset:
@@ -46,36 +43,24 @@ class Dataset:
     def create(cls, path: str | Path, task: Task, horizon: int | None = None) -> Dataset:
         """A new, empty dataset for trajectories of `task`, played with this horizon (None: the task's own)."""
         folder = Path(path)
-        if (folder / DESCRIPTION).exists():
+        if is_described(folder):
             raise InputError(f"{folder} already holds a dataset; open it with Dataset.open, or name another folder")
         return cls._make(folder, task, horizon)
 
     @classmethod
     def _make(cls, folder: Path, task: Task, horizon: int | None) -> Dataset:
-        record = {"task": task_record(task), "horizon": horizon}
         try:
             for name in (TRAJECTORIES, COMPARISONS):
                 (folder / name).mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise InputError(f"cannot make the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
-        write_record(folder / DESCRIPTION, FORMAT, record)
-        return cls(folder, record, task)
+        return cls(folder, write_description(folder, task, horizon), task)
 
     @classmethod
     def open(cls, path: str | Path, task: Task | None = None) -> Dataset:
         """The dataset in a folder; a task that the registry did not make must be passed again."""
         folder = Path(path)
-        if not (folder / DESCRIPTION).is_file():
-            raise FileFormatError(f"{folder} holds no dataset: there is no {DESCRIPTION} in it")
-        record = read_record(folder / DESCRIPTION, FORMAT, max_bytes=MAX_BYTES)
-        about, horizon = record.get("task"), record.get("horizon")
-        if not isinstance(about, dict) or not {"name", "registered", "settings"} <= set(about):
-            raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: it does not say which task it is")
-        if about["registered"] and not isinstance(about["settings"], dict):
-            raise FileFormatError(f"{folder / DESCRIPTION} was changed or damaged: its task has no settings")
-        if horizon is not None and (type(horizon) is not int or horizon < 1):
-            raise FileFormatError(f"{folder / DESCRIPTION} was changed or damaged: its horizon is {horizon!r}")
-        found = cls(folder, record, task)
+        found = cls(folder, read_description(folder), task)
         if task is not None:
             found._require_task(task)
         return found
@@ -83,7 +68,7 @@ class Dataset:
     @classmethod
     def at(cls, path: str | Path, task: Task, horizon: int | None = None) -> Dataset:
         """The dataset of this task in a folder, made if there is none; another task or horizon is an error."""
-        if not (Path(path) / DESCRIPTION).exists():
+        if not is_described(Path(path)):
             return cls._make(Path(path), task, horizon)  # another process may do the same at this moment
         found = cls.open(path, task)
         if found.horizon != horizon:
@@ -257,16 +242,3 @@ def segments_of(segments: Sequence[Segment], rows: dict[str, int], infos: dict[s
     own = np.array([infos[segment.trajectory].length for segment in segments], int)
     inside = np.clip(own - start, 0, length)
     return Segments(first + start, inside, length - inside)
-
-
-def task_record(task: Task) -> dict[str, Any]:
-    """What a task is, as dataset.json says it."""
-
-    def convert(value: Any) -> Any:
-        if isinstance(value, np.generic | np.ndarray):
-            return value.tolist()
-        raise InputError(f"the task's setting {value!r:.60} cannot be stored; use numbers, texts and lists")
-
-    env = task.env if isinstance(task.env, str) else getattr(task.env, "__qualname__", type(task.env).__name__)
-    settings = None if task.settings is None else json.loads(json.dumps(dict(task.settings), default=convert))
-    return {"name": task.name, "registered": task.settings is not None, "settings": settings, "env": env}

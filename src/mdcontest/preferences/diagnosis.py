@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array
 from mdcontest.preferences.comparisons import Comparisons
 from mdcontest.preferences.fitting import choice_probability, log_likelihood
 
@@ -97,13 +97,10 @@ def _some(data: Comparisons, count: int, rng: np.random.Generator) -> Comparison
     return data[np.sort(rng.choice(len(data), count, replace=False))]
 
 
-def _held_out_rows(data: Comparisons) -> Ints:
-    rows = np.concatenate([data.first.rows().reshape(-1), data.second.rows().reshape(-1)])
-    return np.unique(rows[rows >= 0])
-
-
 def _cycles(margin: Learned, held_out: Comparisons, rng: np.random.Generator) -> dict[str, Any]:
-    rows = _held_out_rows(held_out)
+    rows = held_out.used()
+    if not len(rows):  # nothing but ⊥ was held out
+        return {"outcomes": 0, "cyclic_share": 0.0, "cyclic_triples": 0.0, "examples": []}
     chosen = rng.choice(rows, min(len(rows), MATRIX_OUTCOMES), replace=False)
     z = held_out.outcomes[chosen]
     M = margin.matrix(z, z)
@@ -124,7 +121,9 @@ def _cycles(margin: Learned, held_out: Comparisons, rng: np.random.Generator) ->
 
 
 def _extrapolation(margin: Learned, held_out: Comparisons) -> dict[str, Any]:
-    rows = _held_out_rows(held_out)
+    rows = held_out.used()
+    if not len(rows):
+        return {"outcomes": 0, "share_outside": 0.0, "inputs": []}
     beyond = margin.ensemble.reader.beyond(held_out.outcomes[rows])
     outside = beyond > 0
     names = margin.ensemble.reader.names()

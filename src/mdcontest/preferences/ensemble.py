@@ -68,7 +68,7 @@ class Ensemble:
     def table(self, data: Comparisons) -> Table:
         """Comparisons as the members read them. Cross pairs that the general model draws are the same every time."""
         inputs = self.reader.read(data.outcomes)
-        return Table.of_comparisons(inputs, data, self.model == "general", np.random.default_rng(0))
+        return Table.of_comparisons(inputs, data, self.model == "general")
 
     def table_margins(self, table: Table) -> Array:
         """scale_k M_k of the comparisons of a table, shape [K, n]."""

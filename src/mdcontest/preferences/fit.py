@@ -137,14 +137,13 @@ class _Fit:
 
     def _rows(self) -> Ints:
         """Outcomes of the comparisons it is fitted to, as rows of the table."""
-        rows = np.concatenate([side.rows().reshape(-1) for side in (self.fitted_to.first, self.fitted_to.second)])
-        found = np.unique(rows[rows >= 0])
+        found = self.fitted_to.used()
         if not len(found):
             raise InputError("every comparison is about what comes after an episode's end: there is nothing to read")
         return found
 
-    def _table(self, data: Comparisons, *which: int) -> Table:
-        return Table.of_comparisons(self.inputs, data, self.settings.model == "general", self._rng(*which))
+    def _table(self, data: Comparisons) -> Table:
+        return Table.of_comparisons(self.inputs, data, self.settings.model == "general")
 
     def run(self, progress: bool) -> Learned:
         updates = self.settings.updates_for(len(self.fitted_to))
@@ -167,7 +166,7 @@ class _Fit:
         """The penalty under which a member makes the held-out comparisons likeliest, and what each achieved."""
         if self.settings.penalty is not None:
             return self.settings.penalty, []
-        table, held_out = self._table(self.fitted_to[:TUNED_ON], 1, 0), self._table(self.held_out[:TUNED_ON], 1, 1)
+        table, held_out = self._table(self.fitted_to[:TUNED_ON]), self._table(self.held_out[:TUNED_ON])
         tried = []
         for penalty in PENALTIES:
             params = self._fitted(table, penalty, _trial_updates(updates), 1, 2)
@@ -179,7 +178,7 @@ class _Fit:
     def _member(self, k: int, penalty: float, updates: int) -> networks.Params:
         """Step 3: fitted to its own sample, drawn with replacement."""
         sample = self._rng(2, k, 0).integers(0, len(self.fitted_to), len(self.fitted_to))
-        return self._centred(self._fitted(self._table(self.fitted_to[sample], 2, k, 1), penalty, updates, 2, k, 2))
+        return self._centred(self._fitted(self._table(self.fitted_to[sample]), penalty, updates, 2, k, 2))
 
     def _centred(self, params: networks.Params) -> networks.Params:
         """The same margins with a mean reward of 0: comparisons leave its level open, and where none shows ⊥, of which
@@ -211,7 +210,7 @@ class _Fit:
         rng, rows = self._rng(4), self._rows()
         one, other = (Segments.of_single(rng.choice(rows, SPREAD_PAIRS)) for _ in range(2))
         pairs = Comparisons.of_segments(self.fitted_to.outcomes, one, other, np.zeros(SPREAD_PAIRS))
-        found = margins_of(self.settings.model, params, Table.of_comparisons(self.inputs, pairs, False, rng))
+        found = margins_of(self.settings.model, params, self._table(pairs))
         return float(max(np.sqrt((found**2).mean()), 1e-8))
 
 

@@ -18,7 +18,7 @@ import optax
 from mdcontest.arrays import Array
 from mdcontest.errors import RunError
 from mdcontest.interrupts import stop_if_asked
-from mdcontest.preferences.batches import Side, Table
+from mdcontest.preferences.batches import Side, Table, segment_means
 from mdcontest.preferences.networks import Params, between_inputs, between_means, network
 
 CHUNK = 25
@@ -110,10 +110,15 @@ def _compiled(model: str) -> Any:
     return jax.jit(run)
 
 
-def margins_of(model: str, params: Params, table: Table, block: int = 4096) -> Array:
-    """M of every comparison of a table, shape [n], without JAX."""
-    found = []
-    for first in range(0, len(table), block):
-        rows = slice(first, first + block)
-        found.append(logit(model, params, table.side(table.first[rows]), table.side(table.second[rows]), np))
-    return np.concatenate(found).astype(float)
+def margins_of(model: str, params: Params, table: Table, block: int = 16384) -> Array:
+    """M of every comparison of a table, shape [n], without JAX: of whole segments, or of drawn cross pairs."""
+    if model == "general":
+        rng, found = np.random.default_rng(0), []  # the same cross pairs every time
+        for begin in range(0, len(table), block):
+            one, other = table.rows(np.arange(begin, min(begin + block, len(table))), rng)
+            found.append(logit(model, params, table.side(one), table.side(other), np))
+        return np.concatenate(found).astype(float)
+    inputs, first, second = table.compact()
+    h = [network(params, inputs[rows : rows + block], np) for rows in range(0, max(len(inputs), 1), block)]
+    means = (segment_means(side, np.concatenate(h), params["ended"]) for side in (first, second))
+    return np.asarray(between_means(params, *means), float)

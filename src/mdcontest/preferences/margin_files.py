@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def load_margin(folder: str | Path) -> Learned:
         path = Path(folder)
     except TypeError:
         raise InputError(f"folder must be a path, got {folder!r}") from None
-    if not (path / DESCRIPTION).is_file():
+    if not os.path.isfile(path / DESCRIPTION):  # unlike is_file, False also for names that cannot be
         raise InputError(f"there is no learned margin in {path}: it has no {DESCRIPTION}; mdcontest fit writes one")
     record = read_record(path / DESCRIPTION, FORMAT, max_bytes=MAX_BYTES)
     name = record.get("members")

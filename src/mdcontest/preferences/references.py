@@ -68,8 +68,8 @@ class Comparison:
 def _checked_segment(segment: Any, side: str) -> Segment:
     if not isinstance(segment, Segment):
         raise InputError(f"{side} must be a Segment, got {type(segment).__name__}")
-    if isinstance(segment.start, np.integer) or isinstance(segment.length, np.integer):
-        segment = Segment(segment.trajectory, *map(_plain, (segment.start, segment.length)))
+    if type(segment.start) is not int or type(segment.length) is not int:
+        segment = Segment(segment.trajectory, _plain(segment.start), _plain(segment.length))
     for name, value, least in (("start", segment.start, 0), ("length", segment.length, 1)):
         if type(value) is not int or not least <= value < 2**62:
             raise InputError(f"the {side} segment's {name} must be a whole number from {least} on, got {value!r:.60}")
@@ -77,6 +77,7 @@ def _checked_segment(segment: Any, side: str) -> Segment:
 
 
 def _plain(number: Any) -> Any:
+    """NumPy's whole numbers as Python's; anything else as it is."""
     return int(number) if isinstance(number, np.integer) else number
 
 

@@ -50,6 +50,8 @@ class Trajectory:
         for name, array in self.arrays.items():
             if array.dtype.name not in DTYPES:
                 raise InputError(f"{name} holds {array.dtype} values; numbers of at most 64 bits are stored")
+            if 0 in array.shape[1:]:
+                raise InputError(f"{name} has shape {array.shape}: there is no number in it; leave it out")
             if array.ndim < 1 or len(array) != len(self):
                 raise InputError(f"{name} has shape {array.shape}, the trajectory {len(self)} steps")
         self._require_continuous()

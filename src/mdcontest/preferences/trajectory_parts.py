@@ -38,10 +38,8 @@ def write_part(folder: Path, trajectories: Sequence[Trajectory]) -> Path:
     """Write trajectories of one layout into a new file, named after what is in it."""
     arrow, layout = pyarrow_or_error(), trajectories[0].layout
     name = hashlib.blake2b("".join(t.id for t in trajectories).encode(), digest_size=8).hexdigest()
-    fields = [arrow.field(column, getattr(arrow, kind.replace("bool", "bool_"))()) for column, kind in ABOUT.items()]
-    fields += [arrow.field(column, _type(arrow, *kind)) for column, kind in layout["columns"].items()]
     metadata = {"format": FORMAT, "version": str(VERSION), "layout": json.dumps(layout)}
-    schema = arrow.schema(fields, metadata=metadata)
+    schema = arrow.schema(_fields(arrow, layout), metadata=metadata)
     path = folder / f"{name}.parquet"
     # No dictionaries for numbers: equal ones would be merged, and -0.0 or a NaN's bits with them.
     how = {"use_dictionary": ["trajectory", "source"], "compression": "zstd", "write_page_checksum": True}
@@ -86,6 +84,12 @@ def _columns(arrow: Any, group: list[Trajectory], layout: Layout) -> list[Any]:
     return columns
 
 
+def _fields(arrow: Any, layout: Layout) -> list[Any]:
+    """The columns of a part: about the trajectory, then its arrays."""
+    about = [arrow.field(column, getattr(arrow, kind.replace("bool", "bool_"))()) for column, kind in ABOUT.items()]
+    return about + [arrow.field(column, _type(arrow, *kind)) for column, kind in layout["columns"].items()]
+
+
 def _type(arrow: Any, dtype: str, shape: list[int]) -> Any:
     element = arrow.from_numpy_dtype(np.dtype(dtype))
     return element if not shape else arrow.list_(element, int(np.prod(shape)))
@@ -110,7 +114,7 @@ def open_part(path: Path) -> tuple[Any, Layout]:
     try:
         layout = json.loads(metadata["layout"])
         known = all(
-            dtype in DTYPES and all(type(n) is int and n >= 0 for n in shape)
+            dtype in DTYPES and all(type(n) is int and n >= 1 for n in shape)
             for dtype, shape in layout["columns"].values()
         )
         wanted = [*ABOUT, *layout["columns"]]
@@ -123,9 +127,9 @@ def open_part(path: Path) -> tuple[Any, Layout]:
     arrow = pyarrow_or_error()
     if file.schema_arrow.names != wanted:
         raise FileFormatError(f"{path} has the columns {file.schema_arrow.names}, expected {wanted}")
-    for name, kind in layout["columns"].items():
-        if (found := file.schema_arrow.field(name).type) != (expected := _type(arrow, *kind)):
-            raise FileFormatError(f"{path} has {found} in the column {name}, expected {expected}")
+    for field in _fields(arrow, layout):
+        if (found := file.schema_arrow.field(field.name).type) != field.type:
+            raise FileFormatError(f"{path} has {found} in the column {field.name}, expected {field.type}")
     return file, layout
 
 
@@ -135,6 +139,8 @@ def read_infos(path: Path) -> list[TrajectoryInfo]:
     with unreadable(path):
         about = file.read(columns=list(ABOUT))
         about.validate(full=True)
+        if any(about.column(name).null_count for name in ABOUT if name != "seed"):
+            raise FileFormatError(f"{path} was changed or damaged: something about its trajectories is missing")
         step = about.column("step").to_numpy()
         starts = np.flatnonzero(step == 0)
         lengths = np.diff(np.append(starts, len(step))) - 1

@@ -17,13 +17,13 @@ from scipy.spatial import cKDTree
 from mdcontest.arrays import Array, Ints
 from mdcontest.errors import InputError
 from mdcontest.margins import Classes
-from mdcontest.preferences.batches import Table
-from mdcontest.preferences.comparisons import Comparisons, Segments
+from mdcontest.preferences.comparisons import Comparisons
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.diagnosis import best_cycles
 from mdcontest.preferences.fit import split
 from mdcontest.preferences.fitting import choice_probability
 from mdcontest.preferences.learned import Learned
+from mdcontest.preferences.networks import Params, between_inputs, between_means, network
 from mdcontest.tasks import Task
 
 SHOWN = 120
@@ -32,7 +32,7 @@ MAPPED = 8000
 """Outcomes drawn on a map."""
 FAR = (1.0, 1.5, 2.0, 3.0)
 """How far held-out outcomes are pushed away from the data's mean, to see whether the members notice."""
-FAR_OUTCOMES = 250
+FAR_OUTCOMES, FAR_OPPONENTS = 250, 40
 EXAMPLES = 3
 FEWEST = 3
 """Outcomes without which there are no cycles to look for."""
@@ -84,8 +84,8 @@ def _task(dataset: Dataset) -> Task | None:
 
 
 def _outcomes_of(data: Comparisons) -> Ints:
-    rows = np.concatenate([side.rows().reshape(-1) for side in (data.first, data.second)])
-    return np.unique(rows[rows >= 0])
+    count = len(data.outcomes)
+    return np.flatnonzero(data.first.covered(count) | data.second.covered(count))
 
 
 def _some(rows: Ints, count: int, seed: int) -> Ints:
@@ -249,13 +249,16 @@ def distance_view(view: View) -> DistanceView | None:
 
 def _disagreement(margin: Learned, pushed: Any, opponents: Any) -> Array:
     """Of each input with all opponents, on average, shape [B]."""
-    count, others = len(pushed), min(len(opponents), 40)
+    count, others = len(pushed), min(len(opponents), FAR_OPPONENTS)
     i, j = np.divmod(np.arange(count * others), others)
-    table = np.concatenate([pushed, opponents[:others]])
-    pairs = Comparisons.of_segments(
-        table.astype(float), Segments.of_single(i), Segments.of_single(count + j), np.zeros(len(i))
-    )
-    # Inputs that are read already: the table of the network, without reading outcomes again.
-    found = margin.ensemble.table_margins(Table.of_comparisons(table, pairs, False, np.random.default_rng(0)))
-    deviation: Array = choice_probability(found, 0.0, np).std(axis=0)
+    found = np.array([_between(margin, params, pushed, opponents[:others], i, j) for params in margin.ensemble.members])
+    probability = choice_probability(margin.ensemble.scales[:, None] * found, 0.0, np)
+    deviation: Array = probability.std(axis=0)
     return deviation.reshape(count, others).mean(axis=1)
+
+
+def _between(margin: Learned, params: Params, x: Any, y: Any, i: Ints, j: Ints) -> Any:
+    """One member's M between inputs xᵢ and yⱼ, which no outcome need have."""
+    if margin.ensemble.model == "general":
+        return between_inputs(params, x[i], y[j], np)
+    return between_means(params, network(params, x, np)[i], network(params, y, np)[j])

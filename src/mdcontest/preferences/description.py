@@ -1,0 +1,59 @@
+"""dataset.json: whose trajectories a dataset holds, written once when it is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdcontest.errors import FileFormatError, InputError
+from mdcontest.files import read_record, write_record
+from mdcontest.tasks import Task
+
+FORMAT, FILE = "mdcontest/preferences", "dataset.json"
+MAX_BYTES = 1 << 24
+
+
+def is_described(folder: Path) -> bool:
+    """Whether there is a dataset in a folder, or an error for what can be none."""
+    try:
+        return (folder / FILE).is_file()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot use the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def write_description(folder: Path, task: Task, horizon: int | None) -> dict[str, Any]:
+    """Write it into a folder, which is there; what was written."""
+    record = {"task": task_record(task), "horizon": horizon}
+    write_record(folder / FILE, FORMAT, record)
+    return record
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What it says, or an error for one that is not there or was changed."""
+    if not is_described(folder):
+        raise FileFormatError(f"{folder} holds no dataset: there is no {FILE} in it")
+    record = read_record(folder / FILE, FORMAT, max_bytes=MAX_BYTES)
+    about, horizon = record.get("task"), record.get("horizon")
+    if not isinstance(about, dict) or not {"name", "registered", "settings"} <= set(about):
+        raise FileFormatError(f"{folder / FILE} is incomplete: it does not say which task it is")
+    if about["registered"] and not isinstance(about["settings"], dict):
+        raise FileFormatError(f"{folder / FILE} was changed or damaged: its task has no settings")
+    if horizon is not None and (type(horizon) is not int or horizon < 1):
+        raise FileFormatError(f"{folder / FILE} was changed or damaged: its horizon is {horizon!r}")
+    return {"task": about, "horizon": horizon}
+
+
+def task_record(task: Task) -> dict[str, Any]:
+    """What a task is, as dataset.json says it."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
+        raise InputError(f"the task's setting {value!r:.60} cannot be stored; use numbers, texts and lists")
+
+    env = task.env if isinstance(task.env, str) else getattr(task.env, "__qualname__", type(task.env).__name__)
+    settings = None if task.settings is None else json.loads(json.dumps(dict(task.settings), default=convert))
+    return {"name": task.name, "registered": task.settings is not None, "settings": settings, "env": env}

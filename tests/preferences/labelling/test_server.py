@@ -1,0 +1,186 @@
+"""The server as a process: its link, its API, its end, and its child's life."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mdcontest.cli import main
+from mdcontest.errors import InputError, RunError
+from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.labelling import Client, start_labelling
+from mdcontest.preferences.labelling.server import TOKEN as VARIABLE
+from preferences.labelling.sessions import TOKEN, make_dataset
+from sweeps import alive, children, command, one_clear_line, wait_until
+
+BENCH = Path(__file__).parents[3] / "bench" / "labelling.py"
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return make_dataset(tmp_path / "dataset", count=5)
+
+
+def answered(dataset):
+    return {entry.id: entry for entry in Dataset.open(dataset.path).entries()}
+
+
+def some_pair(client):
+    found = []
+    assert wait_until(lambda: found.append(client.pair()) or found[-1] is not None)
+    return found[-1]
+
+
+@contextlib.contextmanager
+def by_command(dataset, *options):
+    """`mdcontest label` as a process and its link; Ctrl-C in the end, after which it has said nothing more."""
+    process = subprocess.Popen(
+        command("label", dataset.path, "--length", 12, "--quiet", *options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {VARIABLE: TOKEN},
+    )
+    try:
+        link = process.stdout.readline().strip()
+        assert link.endswith(f"/?token={TOKEN}")
+        yield link
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out, err) == (0, "", "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_script_answers_over_the_api(dataset):
+    with by_command(dataset, "--repeat", 0, "--pairs", 6) as link, Client(link, "robot") as client:
+        ids = {}
+        for number in range(6):
+            pair = some_pair(client)
+            ids[client.answer(pair, "left", f"key {number}")["id"]] = pair
+            assert client.answer(pair, "left", f"key {number}")["id"] in ids  # the same once more
+        assert client.pair() is None
+        assert "Thank you" in client.look()["message"]
+        assert client.undo(pair)
+        assert some_pair(client)["id"] == pair["id"]
+        last = client.answer(pair, "right")["id"]
+        state = client.state()
+        assert (state["task"], state["progress"]["total"], state["problem"]) == ("RPSContinuous", 6, None)
+        with pytest.raises(InputError, match="404"):
+            client.answer({"id": "nothing"}, "left")
+        with Client(link.replace(TOKEN, "x" * 20), "robot") as stranger, pytest.raises(InputError, match="401"):
+            stranger.pair()
+    stored = answered(dataset)
+    assert len(stored) == 6
+    assert (stored[last].label, stored[last].first.trajectory) == ("second", pair["left"]["trajectory"])
+    with pytest.raises(RunError, match="did not answer"):
+        client.pair()
+
+
+def test_killed_and_started_again(dataset, count):
+    """No acknowledged answer is lost and none is doubled, also those sent again after the crash."""
+    server, said = start_labelling(dataset.path, length=6, repeat=0.0, token=TOKEN), {}
+    for round in range(count(1, 4)):
+        clients = [Client(server.url, f"person {i}") for i in range(3)]
+        sent = []
+
+        def work(client, sent=sent):
+            while True:
+                pair = client.pair()
+                if pair is not None:
+                    sent.append((client, pair, f"{pair['id']} key"))
+                    said[client.answer(pair, "left", sent[-1][2])["id"]] = pair
+
+        threads = [threading.Thread(target=_until_refused, args=(work, client)) for client in clients]
+        for thread in threads:
+            thread.start()
+        enough = len(said) + 10
+        assert wait_until(lambda enough=enough: len(said) >= enough)
+        server.kill()
+        for thread in threads:
+            thread.join()
+        server = start_labelling(dataset.path, length=6, repeat=0.0, token=TOKEN, port=server.port)
+        assert said.keys() <= answered(dataset).keys(), round  # those it was told of are in the dataset again
+        for client, pair, key in sent:
+            said[client.answer(pair, "left", key)["id"]] = pair
+        for client in clients:
+            client.close()
+    server.stop()
+    assert answered(dataset).keys() == said.keys()
+    database = sqlite3.connect(dataset.path / "labels.sqlite")
+    assert database.execute("SELECT count(*), count(DISTINCT given) FROM answers").fetchone() == (len(said),) * 2
+    database.close()
+
+
+def _until_refused(work, client):
+    with pytest.raises(RunError):
+        work(client)
+
+
+PARENT = """
+import sys, time, threading
+from mdcontest.preferences.labelling import start_labelling
+print(start_labelling(sys.argv[1], length=12).url, flush=True)
+threading.Event().wait()
+"""
+
+
+def test_it_ends_with_the_process_that_started_it(dataset):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(dataset.path)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        link = parent.stdout.readline().strip()
+        (server,) = children(parent.pid)
+        with Client(link, "Ada") as client:
+            client.answer(some_pair(client), "equal")  # by now it has a filming process of its own
+        filming = children(server[0])
+        assert filming
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+    assert wait_until(lambda: not alive([server, *filming]))
+    assert len(answered(dataset)) == 1
+
+
+def test_what_cannot_be_served(tmp_path, dataset, monkeypatch, capsys):
+    (tmp_path / "noise.txt").write_bytes(b"\xff\xfe")
+    given = {
+        "no dataset": [tmp_path / "nowhere"],
+        "UTF-8": [dataset.path, "--instructions", tmp_path / "noise.txt"],
+        "at least one step": [dataset.path, "--length", 0],
+        "overlap": [dataset.path, "--overlap", 0],
+        "--seed": [dataset.path, "--seed", -1],
+        "--margin": [dataset.path, "--margin", tmp_path / "nowhere"],
+        VARIABLE: [dataset.path],
+    }
+    for words, options in given.items():
+        monkeypatch.setenv(VARIABLE, "short" if words == VARIABLE else TOKEN)
+        assert main(["label", "--quiet", *map(str, options)]) == 2
+        said = capsys.readouterr()
+        assert one_clear_line(said.err)
+        assert words in said.err
+
+
+def test_missing_packages(monkeypatch, dataset):
+    monkeypatch.setattr("mdcontest.preferences.labelling.server.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'mdcontest\[label\]'"):
+        start_labelling(dataset.path)
+
+
+def test_many_at_once(count):
+    """The benchmark with fewer people: every answer is stored, none twice; how fast is not asked here."""
+    people, labels = count(10, 50), count(200, 2000)
+    done = subprocess.run(
+        [sys.executable, BENCH, "--annotators", str(people), "--labels", str(labels)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"stored: {labels}, about {labels} different pairs" in done.stdout
