@@ -1,9 +1,9 @@
 """Learned margins, what they cost: `python bench/preferences.py` (needs `pip install -e '.[learn]'`).
 
-(a) Seconds to fit an ensemble to 100 000 comparisons of Walker2d-v5 outcomes, beside the same fit with the general model
-f(z, z') − f(z', z) and a linear Bradley–Terry model in NumPy. (b) Steps a second of HPI-Clip on Walker2d-v5 with the
-task's own margin and with a learned one; the two take turns, so that whatever else the machine does hits both alike.
-(c) Milliseconds for the mean margin of a batch of outcomes against as many opponents, O(B·d) and O(B²), in turns.
+(a) Seconds to fit an ensemble to 100 000 comparisons of Walker2d-v5 outcomes, beside the same fit with the general
+model f(z, z') − f(z', z) and a linear Bradley–Terry model in NumPy. (b) Steps a second of HPI-Clip on Walker2d-v5 with
+the task's own margin and with a learned one; the two take turns, so that whatever else the machine does hits both
+alike. (c) Milliseconds for the mean margin of a batch of outcomes against as many opponents, O(B·d) and O(B²), in turns.
 """
 
 from __future__ import annotations

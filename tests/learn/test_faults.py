@@ -19,7 +19,7 @@ import pytest
 import mdcontest as mdc
 from mdcontest import tasks
 from mdcontest.errors import FileFormatError, InputError, RunError
-from mdcontest.learn import HPIClip, checkpoint, load_agent
+from mdcontest.learn import HPIClip, checkpoint, load_agent, loading
 from mdcontest.learn.checkpoint import list_checkpoints
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.logs import CsvFile
@@ -646,6 +646,23 @@ def test_a_half_written_checkpoint_is_ignored(run, trained):
     assert same_parameters(finish(run), finish(shutil.copytree(trained, run.parent / "sound")))
     assert [path.name for path in list_checkpoints(run)] == ["00000004", "00000006"]
     assert not half.exists()
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read(run, monkeypatch):
+    """A worker whose sweep was killed may train on for a moment: what was the newest is removed, a newer one is there."""
+    older, newer = list_checkpoints(run)
+    hidden = newer.with_name(".hidden")
+    newer.rename(hidden)
+
+    def read(folder):
+        if hidden.exists():
+            hidden.rename(newer)
+            shutil.rmtree(folder)
+        return checkpoint.read_checkpoint(folder)
+
+    monkeypatch.setattr(loading, "read_checkpoint", read)
+    assert load_agent(run).learner.iteration == 4
+    assert not older.exists()
 
 
 def test_what_else_lies_among_the_checkpoints_is_left_alone(run):

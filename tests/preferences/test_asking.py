@@ -7,7 +7,6 @@ import threading
 
 import numpy as np
 import pytest
-from sweeps import TINY, ended_afterwards, one_clear_line, pause, run, start, wait_until
 
 import mdcontest as mdc
 from mdcontest.learn.asking import PREFERENCES, AskSettings
@@ -16,6 +15,7 @@ from mdcontest.preferences.asked import AskedMargin
 from mdcontest.preferences.dataset import Dataset, segments_of
 from mdcontest.preferences.labelling.client import Client
 from mdcontest.preferences.references import Segment
+from sweeps import TINY, ended_afterwards, one_clear_line, pause, run, start, wait_until
 
 pytest.importorskip("starlette", reason="the page is not installed here: pip install 'mdcontest[label]'")
 ASK = ["train", "RPSContinuous", "--margin", "ask", *TINY, "--seed", 0, "--ask-length", 5, "--quiet"]

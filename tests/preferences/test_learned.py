@@ -61,7 +61,7 @@ def test_the_bound_holds(margin, seed, n):
 
 def test_the_bound_of_many_pairs_is_no_sample():
     margin, rng = random_margin("general", 3), np.random.default_rng(0)
-    z = rng.normal(size=(700, 3))
+    z = rng.normal(size=(350, 3))
     assert margin.rows_bound(margin.rows(z)) == pytest.approx(np.abs(margin.matrix(z, z)).max(), rel=1e-6)
 
 

@@ -182,3 +182,12 @@ def test_answers_depend_on_the_seed_only():
 def test_texts_that_describe_no_teacher(text, message):
     with pytest.raises(InputError, match=message):
         read_teacher(text, CIRCLE)
+
+
+def test_probabilistic_relative_to_what_is_asked():
+    """τ = 0.5 · rms(M) = 0.5 · 3 for margins that are all ±3, so the first is preferred with σ(2) where M = 3."""
+    labels = said(read_teacher("probabilistic:relative=0.5", REWARD), same(3.0))
+    assert_frequency(labels.count("first"), len(labels), 1 / (1 + np.exp(-2)))
+    assert_frequency(said(Probabilistic(REWARD, relative=2.0), same(0.0)).count("first"), 20_000, 0.5)
+    with pytest.raises(InputError, match="give one of them"):
+        read_teacher("probabilistic:tau=1,relative=0.5", REWARD)

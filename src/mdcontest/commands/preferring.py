@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TRAJECTORIES = 500
 PAIRS = 100_000
+TEACHER = "probabilistic:relative=0.5"
+"""The sign of a margin hides how strong a preference is, and with it whatever a stronger one always outweighs."""
 
 
 def add_commands(command: Any) -> None:
@@ -38,7 +40,10 @@ def add_commands(command: Any) -> None:
     compare.add_argument("dataset", metavar="DATASET", help="a folder that mdcontest collect made")
     compare.add_argument("--pairs", type=steps, default=PAIRS, metavar="N", help=f"how many (default {PAIRS})")
     compare.add_argument(
-        "--teacher", default="sign", metavar="T", help="such as sign, probabilistic:tau=0.5 or noisy:0.1+sign"
+        "--teacher",
+        default=TEACHER,
+        metavar="T",
+        help=f"such as sign, probabilistic:tau=0.5 or noisy:0.1+sign (default {TEACHER})",
     )
     compare.add_argument("--length", type=int, default=1, metavar="L", help="steps of a segment (default 1)")
     compare.add_argument("--seed", type=int, default=0, metavar="S", help="of pairs and answers (default 0)")

@@ -93,9 +93,6 @@ class LearnedMargin(Learned):
         return f[:, :1] - g[:, 0] + f[:, 1:] @ self.J @ g[:, 1:].T
 
     def kernel_between(self, f: Array, g: Array) -> Array:
-        return f[:, 0] - g[:, 0] + np.einsum("ik,ik->i", f[:, 1:] @ self.J, g[:, 1:])
-
-    def kernel_between(self, f: Array, g: Array) -> Array:
         return f[:, 0] - g[:, 0] + np.einsum("nd,nd->n", f[:, 1:] @ self.J, g[:, 1:])
 
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:

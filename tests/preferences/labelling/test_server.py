@@ -84,71 +84,70 @@ def test_a_script_answers_over_the_api(dataset):
         client.pair()
 
 
-def test_killed_and_started_again(dataset, count):
-    """No acknowledged answer is lost and none is doubled, also those sent again after the crash."""
-    server, said = start_labelling(dataset.path, length=6, repeat=0.0, token=TOKEN), {}
-    for round in range(count(1, 4)):
-        clients = [Client(server.url, f"person {i}") for i in range(3)]
-        sent = []
+PARENT = """
+import sys, threading
+from mdcontest.preferences.labelling import start_labelling
+print(start_labelling(sys.argv[1], length=6, repeat=0.0, token=sys.argv[2], port=int(sys.argv[3])).url, flush=True)
+threading.Event().wait()
+"""
 
-        def work(client, sent=sent):
-            while True:
-                pair = client.pair()
-                if pair is not None:
-                    sent.append((client, pair, f"{pair['id']} key"))
-                    said[client.answer(pair, "left", sent[-1][2])["id"]] = pair
 
-        threads = [threading.Thread(target=_until_refused, args=(work, client)) for client in clients]
-        for thread in threads:
-            thread.start()
-        enough = len(said) + 10
-        assert wait_until(lambda enough=enough: len(said) >= enough)
-        server.kill()
-        for thread in threads:
-            thread.join()
+def test_a_server_that_is_killed_and_one_whose_parent_is(dataset, count):
+    """No acknowledged answer is lost and none is doubled, also those sent again; no process is left."""
+    server, said, sent = start_labelling(dataset.path, length=6, repeat=0.0, token=TOKEN), {}, []
+    for _ in range(count(1, 4) - 1):
+        sent += answer_until_killed(server, said)
         server = start_labelling(dataset.path, length=6, repeat=0.0, token=TOKEN, port=server.port)
-        assert said.keys() <= answered(dataset).keys(), round  # those it was told of are in the dataset again
-        for client, pair, key in sent:
-            said[client.answer(pair, "left", key)["id"]] = pair
-        for client in clients:
-            client.close()
-    server.stop()
+    sent += answer_until_killed(server, said)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(dataset.path), TOKEN, str(server.port)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        link = parent.stdout.readline().strip()
+        assert said.keys() <= answered(dataset).keys()  # what it was told of before it died is in the dataset by now
+        for name, pair, key in sent:
+            with Client(link, name) as client:
+                said[client.answer(pair, "left", key)["id"]] = pair
+        with Client(link, "Ada") as client:
+            said[client.answer(some_pair(client), "equal")["id"]] = None
+        (running,) = children(parent.pid)
+        filming = children(running[0])
+        assert filming
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+    assert wait_until(lambda: not alive([running, *filming]))
     assert answered(dataset).keys() == said.keys()
     database = sqlite3.connect(dataset.path / "labels.sqlite")
     assert database.execute("SELECT count(*), count(DISTINCT given) FROM answers").fetchone() == (len(said),) * 2
     database.close()
 
 
-def _until_refused(work, client):
-    with pytest.raises(RunError):
-        work(client)
+def answer_until_killed(server, said):
+    """Three people answer until the server is killed; what they tried to send, and in `said` what was acknowledged."""
+    sent = []
 
+    def work(name):
+        with Client(server.url, name) as client, pytest.raises(RunError):
+            while True:
+                pair = client.pair()
+                if pair is not None:
+                    sent.append((name, pair, f"{pair['id']} key"))
+                    said[client.answer(pair, "left", sent[-1][2])["id"]] = pair
 
-PARENT = """
-import sys, time, threading
-from mdcontest.preferences.labelling import start_labelling
-print(start_labelling(sys.argv[1], length=12).url, flush=True)
-threading.Event().wait()
-"""
-
-
-def test_it_ends_with_the_process_that_started_it(dataset):
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(dataset.path)], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
-        link = parent.stdout.readline().strip()
-        (server,) = children(parent.pid)
-        with Client(link, "Ada") as client:
-            client.answer(some_pair(client), "equal")  # by now it has a filming process of its own
-        filming = children(server[0])
-        assert filming
-    finally:
-        parent.kill()
-        parent.wait()
-        parent.stdout.close()
-    assert wait_until(lambda: not alive([server, *filming]))
-    assert len(answered(dataset)) == 1
+    threads = [threading.Thread(target=work, args=(f"person {i}",)) for i in range(3)]
+    enough = len(said) + 10
+    for thread in threads:
+        thread.start()
+    assert wait_until(lambda: len(said) >= enough)
+    server.kill()
+    for thread in threads:
+        thread.join()
+    return sent
 
 
 def test_what_cannot_be_served(tmp_path, dataset, monkeypatch, capsys):
