@@ -50,6 +50,7 @@ def test_the_wheel_works_alone(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     assert "mdcontest/py.typed" in names
     assert "mdcontest/report/page.html" in names
+    assert "mdcontest/preferences/labelling/static/page.js" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "docs"))]
 

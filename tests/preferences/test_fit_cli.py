@@ -12,6 +12,7 @@ from mdcontest.cli import main
 from mdcontest.preferences import load_margin
 from mdcontest.preferences.asking import compare
 from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.learned import margin_of
 from mdcontest.preferences.report_text import cyclic_sentence, percent
 from played import played_dataset
 from sweeps import one_clear_line
@@ -96,6 +97,15 @@ def test_models_are_compared_on_the_same_split(run, dataset, tmp_path):
     assert load_margin(tmp_path / "alone").digest == margin.digest
 
 
+def test_circles_are_doubted_where_a_reward_does_as_well(fitted):
+    report = dict(load_margin(fitted).report)
+    assert report["cycles"]["cyclic_share"] > 0.2
+    assert "no reward" in cyclic_sentence(report) or "a reward would miss" in cyclic_sentence(report)
+    for better, doubted in ((0.1, True), (-0.1, False)):
+        models = [{"model": "reward", "log_likelihood": report["log_likelihood"] + better}]
+        assert ("may be noise" in cyclic_sentence(report | {"models": models})) == doubted
+
+
 @pytest.mark.parametrize(
     ("flags", "count"),
     [
@@ -151,7 +161,9 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
     (tmp_path / "file").write_text("mine")
     few = played_dataset(tmp_path / "few", "RPSCorridor", episodes=3, pairs=5).path
     silent = played_dataset(tmp_path / "silent", "RPSCorridor", episodes=3, pairs=20, teacher="skipping:1+sign").path
+    margin_of(load_margin(fitted).ensemble, {}).save(tmp_path / "bare")
     cases = {
+        "has no report": ("margin", tmp_path / "bare"),
         "holds no dataset": ("fit", tmp_path / "nowhere", "--out", tmp_path / "m"),
         "is a file": ("fit", dataset, "--out", tmp_path / "file"),
         "holds a dataset": ("fit", dataset, "--out", dataset),

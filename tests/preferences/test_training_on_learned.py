@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 
 import numpy as np
@@ -25,6 +26,7 @@ from mdcontest.preferences.inputs import Field, InputReader
 from mdcontest.preferences.learned import LearnedReward
 from sweeps import one_clear_line
 
+FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 TINY = {"num_steps": 64, "minibatches": 2, "epochs": 1, "hidden": (8,)}
 FLAGS = ["--num-steps", 64, "--minibatches", 2, "--epochs", 1, "--hidden", 8]
 
@@ -261,7 +263,7 @@ def test_gaps_by_several_judges(folders):
 # --- the command line -------------------------------------------------------------------------------------
 
 
-def test_train_and_gap(run, folders):
+def test_train(run, folders):
     out = folders / "runs"
     code, said, err = run("train", "RPSContinuous", *FLAGS, "--steps", 128, "--out", out, "--margin", folders / "skew")
     assert (code, err) == (0, ""), said
@@ -271,19 +273,25 @@ def test_train_and_gap(run, folders):
     assert agent.task.margin.digest == learned().digest
     reference = HPIClip(corridor(learned()), **TINY).learn(128, progress=False)
     assert same_parameters(agent, reference), "a worker's run is the run of the library"
-    brief = ["--trajectories", 2, "--steps", 64, "--restarts", 1, "--evaluation-steps", 50, "--json", "--quiet"]
-    code, said, err = run("gap", folder, *brief, "--margin", "own")
-    assert (code, err) == (0, "")
-    assert [record["margin"] for record in json.loads(said)] == ["own"]
 
 
-def test_sweep(run, folders):
-    sweep = ["sweep", "--tasks", "RPSContinuous", "--seeds", "0", "--steps", 64, *FLAGS, "--quiet"]
-    code, _, err = run(*sweep, "--out", folders / "study", "--margin", folders / "reward", "--algos", "ppo")
+def test_sweep_judged_by_the_own_margin(run, folders):
+    brief = {"trajectories": 2, "steps": 64, "restarts": 1, "evaluation_steps": 50}
+    gap = "".join(f"{name} = {value}\n" for name, value in brief.items())
+    small = "[gap.settings]\nnum_steps = 64\nminibatches = 2\nepochs = 1\nhidden = [8]\n"
+    (folders / "study.toml").write_text(f'tasks = ["RPSContinuous"]\n[gap]\nmargin = "own"\n{gap}{small}')
+    flags = ["--steps", 64, *FLAGS, "--algos", "ppo", "--margin", folders / "reward", "--quiet"]
+    code, _, err = run("sweep", folders / "study.toml", *flags, "--out", folders / "study")
     assert (code, err) == (0, "")
     (found,) = Store(folders / "study").runs
     assert (found.algorithm, found.learned) == ("ppo", learned("reward").digest)
     assert same_parameters(load_agent(found.folder), PPO(corridor(learned("reward")), **TINY).learn(64, progress=False))
+    assert [gap.by_own for gap in found.gaps] == [True]
+    if FULL:
+        asked = [text for name, value in brief.items() for text in (f"--{name.replace('_', '-')}", value)]
+        code, said, err = run("gap", found.folder, *asked, "--margin", folders / "other", "--json", "--quiet")
+        assert (code, err) == (0, "")
+        assert [record["margin"] for record in json.loads(said)] == [str(folders / "other")]
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,9 @@ from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.fit import _Fit
 from mdcontest.preferences.learned import margin_of
 from mdcontest.preferences.references import Comparison, Segment
+from mdcontest.report.preference_distance import FAR_OUTCOMES, distance_view
 from mdcontest.report.preference_page import write_margin_page
-from mdcontest.report.preference_views import (
-    FAR_OUTCOMES,
-    MapView,
-    _some,
-    cycle_view,
-    distance_view,
-    make_view,
-    map_view,
-    own_view,
-)
+from mdcontest.report.preference_views import MapView, cycle_view, make_view, map_view, own_view, some_rows
 from played import played_dataset
 
 QUICK = {"updates": 150, "penalty": 0.003, "members": 2, "hidden": (16,), "rank": 4}
@@ -117,7 +109,7 @@ def test_disagreement_near_the_data_is_the_margins_own(made):
     dataset, margin, _ = made["Reacher-NT"]
     view = make_view(margin, dataset)
     found = distance_view(view)
-    rows = _some(view.rows, FAR_OUTCOMES, seed=4)
+    rows = some_rows(view.rows, FAR_OUTCOMES, seed=4)
     i, j = np.divmod(np.arange(len(rows) * 40), 40)
     expected = margin.disagreement(view.data.outcomes, Segments.of_single(rows[i]), Segments.of_single(rows[j]))
     assert np.allclose(found.disagreement[0], expected.reshape(len(rows), 40).mean(axis=1), atol=1e-6)

@@ -194,6 +194,8 @@ def run_margin(options: argparse.Namespace) -> int:
     if options.page:
         _require_page(options.page)
     margin = load_margin(options.folder)
+    if "cycles" not in margin.report:
+        raise InputError(f"the margin in {options.folder} has no report: mdcontest fit did not make it")
     dataset = Dataset.open(options.data) if options.data else None
     if options.page:
         _write_page(options.page, margin, dataset)

@@ -70,11 +70,11 @@ class Sweep:
     task_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of a task, by its name."""
     checkpoint_every: int = 10
-    margin: str | Mapping[str, str] | None = None
-    """The folder of a learned margin in place of the tasks' own, or one a task, by its name."""
     gap: GapPlan | None = None
     trace_every: int | None = None
     """Steps between two samples of what a policy does, on tasks that can be drawn; None: none but those of gaps."""
+    margin: str | Mapping[str, str] | None = None
+    """The folder of a learned margin in place of the tasks' own, or one a task, by its name."""
 
     def __post_init__(self) -> None:
         for name in ("tasks", "algorithms", "seeds"):

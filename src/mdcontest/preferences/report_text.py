@@ -29,6 +29,8 @@ def cyclic_sentence(report: Mapping[str, Any]) -> str:
     share = report["cycles"]["cyclic_share"]
     if report["settings"]["model"] == "reward":
         return "a reward cannot be cyclic; only --model skew or general can show whether people are"
+    if share >= ORDERED and _reward_does_as_well(report):
+        return "but a reward predicts the held-out answers as well, so the circles may be noise"
     if share < ORDERED:
         return "a ranking explains it all: a reward would say the same"
     if share < MOSTLY_ORDERED:
@@ -36,6 +38,12 @@ def cyclic_sentence(report: Mapping[str, Any]) -> str:
     if share < MOSTLY_CYCLIC:
         return "a good part runs in circles, which no reward can express"
     return "most of it runs in circles: there is hardly a ranking, and a reward would miss the point"
+
+
+def _reward_does_as_well(report: Mapping[str, Any]) -> bool:
+    """Whether models were compared, and nothing was gained by being able to be cyclic."""
+    rewards = [one["log_likelihood"] for one in report.get("models", []) if one["model"] == "reward"]
+    return any(likelihood >= report["log_likelihood"] for likelihood in rewards)
 
 
 def summary(report: Mapping[str, Any]) -> str:

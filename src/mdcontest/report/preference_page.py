@@ -6,38 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from mdcontest.errors import InputError
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.learned import Learned
-from mdcontest.preferences.report_text import cyclic_sentence, model_rows, percent, signed, summary_rows
+from mdcontest.preferences.report_text import model_rows, percent, signed, summary_rows
 from mdcontest.preferences.summary import summarise
-from mdcontest.report.page import MISSING, InlineFigure, Section, Table, write_page
-from mdcontest.report.plots import as_svg
-from mdcontest.report.preference_plots import (
-    NAMES,
-    calibration_figure,
-    cycles_figure,
-    distance_figure,
-    map_figure,
-    matrix_figure,
-    short_title,
-)
-from mdcontest.report.preference_views import (
-    CycleView,
-    View,
-    classes_of,
-    cycle_view,
-    distance_view,
-    make_view,
-    map_view,
-    own_view,
-    positions_of,
-)
+from mdcontest.report.page import MISSING, Section, Table, write_page
+from mdcontest.report.preference_cycles import cycle_section
+from mdcontest.report.preference_distance import distance_view
+from mdcontest.report.preference_plots import calibration_figure, distance_figure, inline, map_figure, short_title
+from mdcontest.report.preference_views import View, make_view, map_view, own_view
 
-MOST_INPUTS = 8
-"""Inputs of a cycle's outcomes that are listed: those in which they differ most."""
 FEW_HELD_OUT = 50
 """With fewer held-out comparisons every number here is a guess."""
 
@@ -52,7 +32,7 @@ def write_margin_page(page: Path, margin: Learned, dataset: Dataset | None = Non
     view = None if dataset is None else make_view(margin, dataset)
     sections = [_number_section(margin, view), _calibration_section(margin)]
     if view is not None and dataset is not None:
-        found = [_cycle_section(view), _map_section(view), _distance_section(view), _people_section(dataset)]
+        found = [cycle_section(view), _map_section(view), _distance_section(view), _people_section(dataset)]
         sections += [section for section in found if section is not None]
     about = (report.get("data") or {}).get("task")
     named = title or ("Learned margin" + (f" on {short_title(about)}" if about else ""))
@@ -83,10 +63,6 @@ def _minding(margin: Learned, view: View | None) -> list[str]:
     if view is not None and view.task is None:
         found.append("the task is not one of the registry's, so what needs it is left out")
     return found
-
-
-def _figure(text: str, figure: Figure) -> list[InlineFigure]:
-    return [InlineFigure(text, as_svg(figure))]
 
 
 # --- sections ---------------------------------------------------------------------------------------------
@@ -132,81 +108,7 @@ def _calibration_section(margin: Learned) -> Section:
     )
     text = f"Calibration: share that preferred the first, against the probability it gave: {told}"
     small = f"{sum(found['count']):,} held-out comparisons in tenths of the probability. “Equal” counts half."
-    return Section("Calibration", about, small, [_figure(text, calibration_figure(found))])
-
-
-def _cycle_section(view: View) -> Section | None:
-    found = cycle_view(view)
-    if found is None:
-        return None
-    report = view.margin.report
-    share = percent(report["cycles"]["cyclic_share"])
-    about = (
-        f"{share} of the margin is what no reward explains: {cyclic_sentence(report)}. Left: every outcome against "
-        "every other, sorted by how well it does on average, gᵢ. Right: the same without gᵢ\u00a0−\u00a0gⱼ, the "
-        "nearest reward difference. A margin that is a reward leaves nothing on the right."
-    )
-    text = (
-        f"Two matrices of margins between {len(found.rows)} outcomes, sorted from best-liked to worst: all of it, and "
-        f"what is left without the nearest reward, {share} of the squares"
-    )
-    figures, tables = [_figure(text, matrix_figure(found))], []
-    if found.cycles:
-        pictured = _pictured(view, found)
-        figures += [pictured] if pictured is not None else []
-        tables += [_cycle_table(view, found)] if pictured is None else []
-    return Section("How cyclic it is", about, _cycles_told(found), figures, tables, even=True)
-
-
-def _cycles_told(found: CycleView) -> str:
-    if not found.cycles:
-        return f"Among {len(found.rows)} outcomes there is no cycle of three."
-    text = (
-        f"The {len(found.cycles)} clearest cycles of three outcomes, none sharing one: A is preferred to B, B to C, "
-        "and C to A, each with its probability."
-    )
-    really = found.really_cyclic()
-    if really is None:
-        return text
-    counted = {0: "None of them is a cycle", len(found.cycles): "All are cycles"}.get(really, f"{really} are cycles")
-    return f"{text} {counted} of the task's own margin{', too' if really else ''}."
-
-
-def _pictured(view: View, found: CycleView) -> list[InlineFigure] | None:
-    """The cycles drawn, where the task says where or what outcomes are."""
-    classes = classes_of(view, found.rows)
-    positions, reach = None, 1.0
-    if view.task is not None and view.task.positions is not None:
-        positions, reach = positions_of(view.task, view.data, found.rows), view.task.reach
-    if positions is None and classes is None:
-        return None
-    named = [" over ".join(_name(classes, i) for i in (*cycle, cycle[0])) for cycle in found.cycles]
-    text = f"Cycles of three outcomes {'in the plane' if positions is not None else 'by their classes'}: "
-    return _figure(text + "; ".join(named), cycles_figure(found, positions, reach, classes))
-
-
-def _name(classes: list[str] | None, place: int) -> str:
-    return f"outcome {place + 1}" if classes is None else classes[place]
-
-
-def _cycle_table(view: View, found: CycleView) -> Table:
-    """The outcomes of cycles by the inputs in which they differ most."""
-    reader = view.margin.ensemble.reader
-    where = [i for cycle in found.cycles for i in cycle]
-    inputs = reader.read(view.data.outcomes[found.rows[where]])
-    apart = inputs.reshape(len(found.cycles), 3, -1).std(axis=1).mean(axis=0)
-    shown = np.sort(np.argsort(-apart, kind="stable")[:MOST_INPUTS])
-    names = reader.names()
-    rows = []
-    for number, cycle in enumerate(found.cycles):
-        for s in range(3):
-            chance = 1 / (1 + np.exp(-found.M[cycle[s], cycle[(s + 1) % 3]]))
-            values = inputs[3 * number + s, shown] * reader.deviation[shown] + reader.mean[shown]
-            rows.append(
-                (f"{number + 1}", NAMES[s], f"{NAMES[(s + 1) % 3]} ({chance:.2f})", *(f"{v:.3g}" for v in values))
-            )
-    heads = ("cycle", "outcome", "is preferred to", *(names[i] for i in shown))
-    return Table(heads, rows, caption="The clearest cycles, by the inputs in which their outcomes differ most")
+    return Section("Calibration", about, small, [inline(text, calibration_figure(found))])
 
 
 def _map_section(view: View) -> Section | None:
@@ -219,7 +121,7 @@ def _map_section(view: View) -> Section | None:
         fits = "" if correlation is None else f"; correlation {signed(correlation)}"
         said += [] if correlation is None else [f"{signed(correlation)} for {what}"]
         text = f"Maps of {what}, learned and the task's own{fits}"
-        figures.append(_figure(text, map_figure(found, which)))
+        figures.append(inline(text, map_figure(found, which)))
     about = (
         "Outcomes by where they are in the plane; purple places are preferred, orange ones are not. First against all "
         "outcomes together, which is what a reward could say; then over the one outcome that is ringed."
@@ -240,7 +142,7 @@ def _distance_section(view: View) -> Section | None:
     )
     text = f"Disagreement of members against distance from the data: median {near:.3f} held out, {far:.3f} far outside"
     small = f"The median disagreement is {near:.3f} on held-out outcomes and {far:.3f} three times as far out."
-    return Section("Where it knows", about, small, [_figure(text, distance_figure(found))])
+    return Section("Where it knows", about, small, [inline(text, distance_figure(found))])
 
 
 def _people_section(dataset: Dataset) -> Section:

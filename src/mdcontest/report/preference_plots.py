@@ -15,8 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from mdcontest.arrays import Array
-from mdcontest.report.plots import BLUE, GREY, ORANGE
-from mdcontest.report.preference_views import FAR, CycleView, DistanceView, MapView
+from mdcontest.report.page import InlineFigure
+from mdcontest.report.plots import BLUE, GREY, ORANGE, as_svg
+from mdcontest.report.preference_distance import FAR, DistanceView
+from mdcontest.report.preference_views import CycleView, MapView
 from mdcontest.report.study_plots import LONGEST_LABEL, MARKERS, WIDTH, drawing, label
 
 DIVERGING = "PuOr"
@@ -194,3 +196,8 @@ def distance_figure(view: DistanceView) -> Figure:
 def short_title(text: str) -> str:
     """A name from a file, short enough for a heading."""
     return label(text, LONGEST_LABEL)
+
+
+def inline(text: str, figure: Figure) -> list[InlineFigure]:
+    """A column of one figure for a section."""
+    return [InlineFigure(text, as_svg(figure))]

@@ -1,4 +1,4 @@
-"""The numbers behind the pictures of a learned margin: matrices, cycles, maps, and how sure it is where.
+"""The numbers behind the pictures of a learned margin: matrices, cycles and maps.
 
 Outcomes shown are those of held-out comparisons, on maps all there are. Which were held out follows from the seed of
 the fit, as long as the dataset is the one that was fitted to; otherwise outcomes of all comparisons are shown, and the
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from mdcontest.arrays import Array, Ints
 from mdcontest.errors import InputError
@@ -21,18 +20,13 @@ from mdcontest.preferences.comparisons import Comparisons
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.diagnosis import best_cycles
 from mdcontest.preferences.fit import split
-from mdcontest.preferences.fitting import choice_probability
 from mdcontest.preferences.learned import Learned
-from mdcontest.preferences.networks import Params, between_inputs, between_means, network
 from mdcontest.tasks import Task
 
 SHOWN = 120
 """Outcomes of the matrix, in which cycles are looked for."""
 MAPPED = 8000
 """Outcomes drawn on a map."""
-FAR = (1.0, 1.5, 2.0, 3.0)
-"""How far held-out outcomes are pushed away from the data's mean, to see whether the members notice."""
-FAR_OUTCOMES, FAR_OPPONENTS = 250, 40
 EXAMPLES = 3
 FEWEST = 3
 """Outcomes without which there are no cycles to look for."""
@@ -88,7 +82,8 @@ def _outcomes_of(data: Comparisons) -> Ints:
     return np.flatnonzero(data.first.covered(count) | data.second.covered(count))
 
 
-def _some(rows: Ints, count: int, seed: int) -> Ints:
+def some_rows(rows: Ints, count: int, seed: int) -> Ints:
+    """At most `count` of them, drawn at random, in order."""
     return np.sort(np.random.default_rng(seed).choice(rows, min(count, len(rows)), replace=False))
 
 
@@ -124,7 +119,7 @@ def cycle_view(view: View) -> CycleView | None:
     """The matrix, or None for too few outcomes."""
     if len(view.rows) < FEWEST:
         return None
-    rows = _some(view.rows, SHOWN, seed=0)
+    rows = some_rows(view.rows, SHOWN, seed=0)
     z = view.data.outcomes[rows]
     M = view.margin.matrix(z, z)
     order = np.argsort(-M.mean(axis=1), kind="stable")
@@ -182,8 +177,8 @@ def map_view(view: View) -> MapView | None:
     """The map, for tasks with positions."""
     if view.task is None or view.task.positions is None or len(view.rows) < FEWEST:
         return None
-    rows = _some(np.arange(len(view.data.outcomes)), MAPPED, seed=1)
-    z, opponents = view.data.outcomes[rows], view.data.outcomes[_some(view.rows, 500, seed=2)]
+    rows = some_rows(np.arange(len(view.data.outcomes)), MAPPED, seed=1)
+    z, opponents = view.data.outcomes[rows], view.data.outcomes[some_rows(view.rows, 500, seed=2)]
     positions = positions_of(view.task, view.data, rows)
     # One that is far out, where an angle means something.
     marked = int(np.argsort(np.hypot(*positions.T))[(3 * len(rows)) // 4])
@@ -217,48 +212,3 @@ def own_view(view: View, pairs: int = 20_000) -> OwnView | None:
     same = float((np.sign(learned) == np.sign(own))[clear].mean()) if clear.any() else None
     varied = min(np.ptp(learned), np.ptp(own)) > 1e-12
     return OwnView(pairs, same, float(np.corrcoef(learned, own)[0, 1]) if varied else None)
-
-
-# --- disagreement -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DistanceView:
-    """Held-out outcomes, as they are and pushed away from the data: how far they lie, how far members are apart."""
-
-    distance: list[Array]
-    """To the nearest outcome it was fitted to, in deviations an input; one array for each factor of FAR."""
-    disagreement: list[Array]
-
-
-def distance_view(view: View) -> DistanceView | None:
-    """Disagreement against distance; None for a single member, who has nobody to disagree with."""
-    ensemble = view.margin.ensemble
-    if len(ensemble.members) < 2:
-        return None
-    held_out = ensemble.reader.read(view.data.outcomes[_some(view.rows, FAR_OUTCOMES, seed=4)])
-    fitted = ensemble.reader.read(view.data.outcomes[_some(view.fitted_rows, 20_000, seed=5)])
-    nearest = cKDTree(fitted)
-    distances, disagreements = [], []
-    for factor in FAR:
-        pushed = (held_out * np.float32(factor)).astype(np.float32)
-        distances.append(nearest.query(pushed)[0] / np.sqrt(pushed.shape[1]))
-        disagreements.append(_disagreement(view.margin, pushed, held_out))
-    return DistanceView(distances, disagreements)
-
-
-def _disagreement(margin: Learned, pushed: Any, opponents: Any) -> Array:
-    """Of each input with all opponents, on average, shape [B]."""
-    count, others = len(pushed), min(len(opponents), FAR_OPPONENTS)
-    i, j = np.divmod(np.arange(count * others), others)
-    found = np.array([_between(margin, params, pushed, opponents[:others], i, j) for params in margin.ensemble.members])
-    probability = choice_probability(margin.ensemble.scales[:, None] * found, 0.0, np)
-    deviation: Array = probability.std(axis=0)
-    return deviation.reshape(count, others).mean(axis=1)
-
-
-def _between(margin: Learned, params: Params, x: Any, y: Any, i: Ints, j: Ints) -> Any:
-    """One member's M between inputs xᵢ and yⱼ, which no outcome need have."""
-    if margin.ensemble.model == "general":
-        return between_inputs(params, x[i], y[j], np)
-    return between_means(params, network(params, x, np)[i], network(params, y, np)[j])

@@ -39,7 +39,7 @@ def server(dataset, tmp_path_factory):
 
 
 @contextlib.contextmanager
-def visiting(browser, server, name, width=1000, height=800, mobile=False):
+def visiting(browser, server, name, width=600, height=560, mobile=False):
     """A page on which `name` labels; in the end it has complained of nothing else and asked nobody else."""
     page = browser.page(width, height, mobile)
     page.open(server.url)
@@ -118,9 +118,10 @@ def test_both_videos_play_together_again_and_again(browser, server):
 def test_the_next_pair_is_there_before_it_is_asked_for(browser, server):
     with visiting(browser, server, "Prefetch") as page:
         page.wait_for("performance.getEntriesByType('resource').filter(e => e.name.includes('/clips/')).length >= 3")
-        before = page.evaluate("[...document.querySelectorAll('video')].map(video => video.src)")
+        shown = "Array.from(document.querySelectorAll('video'), video => video.src).join()"
+        before = page.evaluate(shown)
         page.press("ArrowLeft")
-        page.wait_for(f"{READY} && document.querySelector('#left').src !== {before[0]!r}")
+        page.wait_for(f"{READY} && {shown} !== {before!r}")
         clips = [url for url in page.requests if "/clips/" in url]
         assert len(clips) == len(set(clips))
 
@@ -134,8 +135,8 @@ def test_undo_and_reload(browser, server, dataset):
         assert entries(dataset, "Grace") == ["first"]
         answer(page, "mouse", "right")
         assert entries(dataset, "Grace") == ["first", "second"]
-        page.evaluate("location.reload()")
-        page.wait_for(f"{READY} && document.querySelector('#name').textContent === 'Grace'")
+        page.evaluate("window.old = true, location.reload()")
+        page.wait_for(f"!window.old && {READY} && document.querySelector('#name').textContent === 'Grace'")
         assert "2 by you" in page.evaluate(NUMBERS)
         page.click("#undo")  # also what was said before the reload
         page.wait_for(f"{SAVED}.includes('taken back') && {READY}")
@@ -182,7 +183,7 @@ def test_another_name(browser, server, dataset):
 def test_no_pairs_then_some_then_a_crash_after_a_click(browser, tmp_path, count):
     dataset, clicks = make_dataset(tmp_path / "dataset", count=1), 0
     server = start_labelling(dataset.path, length=12, repeat=0.0, token=TOKEN)
-    page = browser.page(900, 700)
+    page = browser.page(600, 560)
     try:
         page.open(server.url)
         page.wait_for("document.querySelector('#who').open")
@@ -251,7 +252,7 @@ def test_names_for_those_who_do_not_see(browser, server):
 
 
 def test_reduced_motion(browser, server):
-    page = browser.page(900, 700)
+    page = browser.page(600, 560)
     page._command("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
     page.open(server.url)
     page.wait_for("document.querySelector('#who').open")

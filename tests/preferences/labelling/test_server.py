@@ -15,6 +15,7 @@ from mdcontest.cli import main
 from mdcontest.errors import InputError, RunError
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling import Client, start_labelling
+from mdcontest.preferences.labelling import server as server_module
 from mdcontest.preferences.labelling.server import TOKEN as VARIABLE
 from preferences.labelling.sessions import TOKEN, make_dataset
 from sweeps import alive, children, command, one_clear_line, wait_until
@@ -59,7 +60,7 @@ def by_command(dataset, *options):
         process.communicate()
 
 
-def test_a_script_answers_over_the_api(dataset):
+def test_a_script_answers_over_the_api(dataset, monkeypatch, capsys):
     with by_command(dataset, "--repeat", 0, "--pairs", 6) as link, Client(link, "robot") as client:
         ids = {}
         for number in range(6):
@@ -75,6 +76,9 @@ def test_a_script_answers_over_the_api(dataset):
         assert (state["task"], state["progress"]["total"], state["problem"]) == ("RPSContinuous", 6, None)
         with pytest.raises(InputError, match="404"):
             client.answer({"id": "nothing"}, "left")
+        monkeypatch.setattr(server_module, "ROUNDS", 2)
+        assert main(["label", str(dataset.path), "--quiet"]) == 2
+        assert "another server" in capsys.readouterr().err
         with Client(link.replace(TOKEN, "x" * 20), "robot") as stranger, pytest.raises(InputError, match="401"):
             stranger.pair()
     stored = answered(dataset)

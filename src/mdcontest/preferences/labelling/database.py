@@ -10,6 +10,7 @@ time than one. `key` is made by whoever answers: sending the same answer again f
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import sqlite3
 import threading
@@ -190,7 +191,8 @@ class Database:
 
     def mark(self, ids: Iterable[str], sent: int) -> Future[int]:
         """Note how far these answers are on their way into the dataset."""
-        return self.submit([("UPDATE answers SET sent = ? WHERE id = ?", (sent, id)) for id in ids])
+        update = "UPDATE answers SET sent = ? WHERE id IN (SELECT value FROM json_each(?))"
+        return self.submit([(update, (sent, json.dumps(list(ids))))])
 
     # --- reading ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -50,5 +51,7 @@ def _film(dataset: Dataset, replayer: Replayer, wanted: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # whoever answers comes first; clips are made ahead of time
     warnings.simplefilter("ignore")  # libraries' warnings about themselves; what fails is said in the answer
     sys.exit(main(sys.argv[1]))

@@ -245,10 +245,10 @@ class Queue:
         return [offer.pair for offer in self._wanting.values()]
 
     def progress(self, annotator: str) -> dict[str, int | str | None]:
-        """A person's numbers: answers, repetitions answered, how many of these agree, and the last giving answered."""
+        """A person's numbers: pairs answered, repetitions, how many of these agree, and the last giving answered."""
         done = self._people.get(annotator, _Person()).done
         repeated = [(given, self._given[given.repeat_of]) for given in done if given.repeat_of is not None]
         both = [(again, first) for again, first in repeated if first.label is not None]
         agreed = sum(SWAPPED[str(again.label)] == first.label for again, first in both)
         last = done[-1].id if done else None
-        return {"answered": len(done), "repeated": len(both), "agreed": agreed, "last": last}
+        return {"answered": len(done) - len(repeated), "repeated": len(both), "agreed": agreed, "last": last}

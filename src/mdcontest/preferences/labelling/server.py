@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
 import signal
@@ -15,13 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mdcontest.errors import InputError
+from mdcontest.errors import BusyError, InputError
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling.session import LabelOptions, Session
 
 TOKEN = "MDCONTEST_LABEL_TOKEN"
 """The environment variable that holds the token, for servers that are started again under the same link."""
 SHORTEST_TOKEN = 16
+LOCK = "labels.lock"
+ROUNDS, PAUSE = 50, 0.2
+"""Attempts to be the only server of a dataset, and seconds between two."""
 WILDCARDS = ("0.0.0.0", "::", "")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -49,7 +53,7 @@ def serve(
     dataset = Dataset.open(folder)
     dataset.task()  # a task that cannot be made is found here
     token = _token()
-    with _listening(host, port) as listener:
+    with _alone(Path(folder)), _listening(host, port) as listener:
         number = listener.getsockname()[1]
         shown, hosts = _names(host)
         link = f"http://{shown}:{number}/?token={token}"
@@ -74,6 +78,7 @@ async def _serve(
     from mdcontest.preferences.labelling.doors import Doors
 
     sys.setswitchinterval(0.001)  # seconds; threads that choose and send must not hold up answers
+    gc.freeze()  # what the imports made stays; looking through it for garbage takes a tenth of a second each time
     session = Session(dataset, options)
     # Cookies are shared by all ports of a host: two servers on one machine need two names.
     cookie = f"mdcontest_label_{listener.getsockname()[1]}"
@@ -122,6 +127,26 @@ def _names(host: str) -> tuple[str, list[str]]:
         name = socket.gethostname()
         return name, [name, socket.getfqdn()]
     return (f"[{host}]" if ":" in host else host), [host]
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One server a dataset: two would not know whom the other asks. One that is just ending is waited for."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / LOCK).open("a") as lock:
+        for _ in range(ROUNDS):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                threading.Event().wait(PAUSE)
+        else:
+            raise BusyError(f"another server labels {folder} already; open its link, or end it first")
+        yield
 
 
 @contextlib.contextmanager

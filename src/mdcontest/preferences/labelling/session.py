@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, RunError
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling.choice import Choice
 from mdcontest.preferences.labelling.database import FILE, Answer, Database
@@ -97,8 +97,12 @@ class Session:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.studio.stop()
-        await self._send()
-        self.database.close()
+        try:
+            await self._send()
+        except InputError as error:
+            raise RunError(f"{error}; the answers are in {self.database.path}, the next start sends them") from None
+        finally:
+            self.database.close()
 
     # --- what people do -----------------------------------------------------------------------------------------
 

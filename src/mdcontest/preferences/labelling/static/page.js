@@ -138,7 +138,7 @@ function drawPlay() {
 
 function drawProgress({ total, goal, answered, repeated, agreed, last }) {
   const parts = [goal ? `${total} of ${goal} comparisons` : `${total} comparisons`, `${answered} by you`];
-  if (repeated) parts.push(`you answered ${agreed} of ${repeated} repeated pairs alike`);
+  if (repeated) parts.push(`${agreed} of ${repeated} repeated pairs answered alike`);
   $("numbers").textContent = parts.join(" · ");
   $("bar").hidden = !goal;
   $("bar").max = goal || 1;
