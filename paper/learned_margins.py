@@ -58,8 +58,8 @@ FULL = Ablation(
 )
 QUICK = Ablation(
     replace(FULL.sweep, tasks=("HalfCheetah-v5", "Reacher-NT"), seeds=range(1), steps=102_400, preset=None),
-    trajectories=40,
-    pairs=20_000,
+    trajectories=200,
+    pairs=40_000,
 )
 
 

@@ -649,7 +649,7 @@ def test_a_half_written_checkpoint_is_ignored(run, trained):
 
 
 def test_a_checkpoint_that_is_replaced_while_it_is_read(run, monkeypatch):
-    """A worker whose sweep was killed may train on for a moment: what was the newest is removed, a newer one is there."""
+    """A worker whose sweep was killed may train on for a moment: what was the newest goes, and a newer one is there."""
     older, newer = list_checkpoints(run)
     hidden = newer.with_name(".hidden")
     newer.rename(hidden)

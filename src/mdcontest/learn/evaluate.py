@@ -58,7 +58,7 @@ def evaluate(agent: Agent, episodes: int = 10, seed: int = 0, deterministic: boo
     played = play_episodes(agent, episodes, seed, deterministic)
     first, margin = agent.learner.opponents.first, None
     if first is not None:
-        margin = float(agent.task.cumulant(concatenate([episode.outcomes for episode in played]), first).mean())
+        margin = float(agent.task.true.cumulant(concatenate([episode.outcomes for episode in played]), first).mean())
     return Evaluation(
         np.array([episode.total_reward for episode in played]),
         np.array([float(episode.length) for episode in played]),

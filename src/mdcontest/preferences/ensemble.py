@@ -85,4 +85,5 @@ class Ensemble:
             "scales": self.scales.tolist(),
             "fields": [{"name": f.name, "size": f.size, "categories": f.categories} for f in reader.fields],
             "inputs": {name: getattr(reader, name).tolist() for name in ("mean", "deviation", "low", "high")},
+            "quantiles": None if reader.quantiles is None else reader.quantiles.T.tolist(),
         }

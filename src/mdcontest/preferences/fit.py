@@ -27,7 +27,7 @@ from mdcontest.preferences.inputs import InputReader
 from mdcontest.preferences.learned import Learned, margin_of
 from mdcontest.progress import counting_bar
 
-PENALTIES = (0.0, 1e-4, 1e-3, 3e-3, 1e-2)
+PENALTIES = (0.0, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """Weights of ‖weights‖²/2 that are tried."""
 TUNED_ON = 20_000
 """Comparisons that are enough to choose the penalty on."""

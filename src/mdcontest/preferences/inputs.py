@@ -1,4 +1,9 @@
-"""Outcomes as the numbers a learned margin reads: chosen fields side by side, standardised on the data of the fit."""
+"""Outcomes as the numbers a learned margin reads: chosen fields side by side, standardised on the data of the fit.
+
+Beside every input its rank among the data is read, F(x) in [−1, 1]. Who prefers more of a feature, however little more,
+compares ranks: the mean of sgn(f − f') over the data is exactly F(f). Standardised inputs alone hide differences where
+most of the data lie close together, and that is where a policy is that has learned to have much of a feature.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,8 @@ FIELDS = ("obs", "action", "next_obs")
 """What is read unless told otherwise. Rewards are not: they are what a preference would stand in for."""
 MOST_CATEGORIES = 256
 """Whole numbers with up to this many values are read as categories, one input each."""
+KNOTS = 65
+"""Quantiles by which ranks are read."""
 LIMIT = 10.0
 """Standardised inputs are cut off here: far outside the data a network's answer means nothing."""
 
@@ -67,6 +74,8 @@ class InputReader:
     low: Array
     """The smallest and largest value of every input in the data, shape [D]."""
     high: Array
+    quantiles: Array | None = None
+    """Evenly spaced quantiles of every input, shape [Q, D], by which its rank is read as well; None: it is not."""
 
     @classmethod
     def fitted(cls, z: Outcomes | Array, names: Sequence[str] | None = None) -> InputReader:
@@ -82,20 +91,36 @@ class InputReader:
             raise InputError(f"{name} reaches {np.abs(raw).max():.3g}, too large to be standardised; rescale it")
         # A constant, up to rounding, stays zero, and what differs from it is seen to.
         deviation[deviation <= 1e-12 * np.abs(raw).max(axis=0)] = 1.0
-        return cls(fields, raw.mean(axis=0), deviation, raw.min(axis=0), raw.max(axis=0))
+        quantiles = np.quantile(raw, np.linspace(0, 1, KNOTS), axis=0)
+        return cls(fields, raw.mean(axis=0), deviation, raw.min(axis=0), raw.max(axis=0), quantiles)
+
+    @property
+    def ranked(self) -> list[int]:
+        """Inputs whose rank is read beside them: all but the categories, which have none."""
+        if self.quantiles is None:
+            return []
+        plain = [field.categories is None for field in self.fields for _ in range(field.width)]
+        return [i for i, is_plain in enumerate(plain) if is_plain]
 
     @property
     def size(self) -> int:
-        return len(self.mean)
+        """Numbers that a network reads."""
+        return len(self.mean) + len(self.ranked)
 
     def names(self) -> list[str]:
         """What each input is called, for reports."""
         return [name for field in self.fields for name in field.names()]
 
     def read(self, z: Outcomes | Array) -> NDArray[np.float32]:
-        """Standardised inputs, shape [B, D]."""
-        scaled = (_raw(self.fields, z) - self.mean) / self.deviation
-        return np.clip(scaled, -LIMIT, LIMIT).astype(np.float32)
+        """Standardised inputs and their ranks among the data, from −1 to 1, shape [B, size]."""
+        raw = _raw(self.fields, z)
+        found = np.empty((len(raw), self.size), np.float32)
+        found[:, : raw.shape[1]] = np.clip((raw - self.mean) / self.deviation, -LIMIT, LIMIT)
+        if self.quantiles is not None:
+            levels = np.linspace(-1, 1, len(self.quantiles))
+            for place, i in enumerate(self.ranked, raw.shape[1]):
+                found[:, place] = np.interp(raw[:, i], self.quantiles[:, i], levels)
+        return found
 
     def beyond(self, z: Outcomes | Array) -> Array:
         """How far each input lies outside the data it was fitted to, in its deviations, shape [B, D]; 0 inside."""

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,17 @@ def _reader(record: dict[str, Any]) -> InputReader:
         raise ValueError(f"its inputs are not {width} numbers")
     if not (reader.deviation > 0).all():
         raise ValueError("a deviation of its inputs is not positive")
-    return reader
+    if record["quantiles"] is None:
+        return reader
+    quantiles = np.array(record["quantiles"], float).T
+    if (
+        quantiles.ndim != 2
+        or quantiles.shape[1] != width
+        or len(quantiles) < 2
+        or (np.diff(quantiles, axis=0) < 0).any()
+    ):
+        raise ValueError("the quantiles of its inputs are not in order")
+    return replace(reader, quantiles=quantiles)
 
 
 def _field(name: Any, size: Any, categories: Any) -> Field:

@@ -72,10 +72,10 @@ def _cycle_table(view: View, found: CycleView) -> Table:
     """The outcomes of cycles by the inputs in which they differ most."""
     reader = view.margin.ensemble.reader
     where = [i for cycle in found.cycles for i in cycle]
-    inputs = reader.read(view.data.outcomes[found.rows[where]])
+    names = reader.names()
+    inputs = reader.read(view.data.outcomes[found.rows[where]])[:, : len(names)]
     apart = inputs.reshape(len(found.cycles), 3, -1).std(axis=1).mean(axis=0)
     shown = np.sort(np.argsort(-apart, kind="stable")[:MOST_INPUTS])
-    names = reader.names()
     rows = []
     for number, cycle in enumerate(found.cycles):
         for s in range(3):

@@ -1,8 +1,8 @@
-// A link that was opened from another site's page sets the cookie, but the browser sends it only from now on: look again.
+// A link that was opened from another site's page sets the cookie, but the browser sends it only from here on: look again.
 const tried = new URLSearchParams(location.search).has("token");
 history.replaceState(null, "", "/");
 document.getElementById("wrong").hidden = !tried;
-if (!tried && !sessionStorage.getItem("mdcontest.tried")) {
-  sessionStorage.setItem("mdcontest.tried", "once");
-  addEventListener("load", () => location.replace("/"));
+if (!tried) {
+  const reply = await fetch("/api/state", { cache: "no-store" });
+  if (reply.ok) location.replace("/");
 }
