@@ -19,7 +19,8 @@ BEATS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 def random_reader(rng, fields=FEATURES):
     width = sum(field.width for field in fields)
     mean, deviation = rng.normal(size=width), rng.uniform(0.5, 2, width)
-    return InputReader(tuple(fields), mean, deviation, mean - 2 * deviation, mean + 2 * deviation)
+    quantiles = np.sort(rng.normal(mean, deviation, (5, width)), axis=0) if rng.random() < 0.5 else None
+    return InputReader(tuple(fields), mean, deviation, mean - 2 * deviation, mean + 2 * deviation, quantiles)
 
 
 def random_margin(model, seed=0, members=2, ended=True, fields=FEATURES, report=None):

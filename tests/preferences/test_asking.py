@@ -1,6 +1,7 @@
 """`mdcontest train TASK --margin ask`: trains, asks, refits, and never waits for a person."""
 
 import contextlib
+import os
 import re
 import signal
 import threading
@@ -18,6 +19,7 @@ from mdcontest.preferences.references import Segment
 from sweeps import TINY, ended_afterwards, one_clear_line, pause, run, start, wait_until
 
 pytest.importorskip("starlette", reason="the page is not installed here: pip install 'mdcontest[label]'")
+FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 ASK = ["train", "RPSContinuous", "--margin", "ask", *TINY, "--seed", 0, "--ask-length", 5, "--quiet"]
 
 
@@ -112,7 +114,8 @@ def test_nobody_answers(tmp_path):
         (["--ask-first", "3"], "at least 10 answers"),
         (["--pace", "0"], "pace must be"),
         (["--ask-length", "0"], "length must be"),
-    ],
+        (["--ask-model", "rewrad"], "did you mean reward"),
+    ][: 6 if FULL else 2],
 )
 def test_what_cannot_be_asked_is_one_clear_line(arguments, message, tmp_path):
     base = [part for part in ASK if part not in ("--seed", 0)] if "--seeds" in arguments else ASK
@@ -131,6 +134,7 @@ def test_a_sweep_cannot_ask(tmp_path):
 
 
 def test_settings_are_checked():
-    with pytest.raises(mdc.InputError, match="growth"):
-        AskSettings(growth=1.0)
+    for setting, message in [({"growth": 1.0}, "growth"), ({"model": "rewrad"}, "reward"), ({"pace": 0}, "pace")]:
+        with pytest.raises(mdc.InputError, match=message):
+            AskSettings(**setting)
     assert AskSettings().host == "127.0.0.1"

@@ -9,7 +9,7 @@ from learned_margins import BEATS, MODELS, by_class, by_reward, class_of, sigmoi
 from mdcontest.errors import InputError
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences import Comparisons, Segments, fit_margin
-from mdcontest.preferences.fit import FitSettings, best_stretch
+from mdcontest.preferences.fit import PENALTIES, FitSettings, best_stretch
 from mdcontest.preferences.inputs import InputReader
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
@@ -87,7 +87,7 @@ def test_labels_taken_for_chance_that_are_not():
     margin = fit_margin(by_reward(linear, 20_000, seed=3))
     assert margin.report["calibration"]["error"] < 0.03
     assert margin.report["penalty"] > 0, "a linear reward wants small weights"
-    assert len(margin.report["penalties"]) == 5
+    assert len(margin.report["penalties"]) == len(PENALTIES)
 
 
 def test_stretch_is_the_maximum_likelihood():

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mdcontest as mdc
 from learned_margins import MODELS, STEP, extended_matrix, random_margin, sigmoid
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin
 from mdcontest.margins.base import averaged
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences import Segments
+from mdcontest.tasks.corridor import corridor_contest
 
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 """Networks compute in float32."""
@@ -160,3 +162,17 @@ def test_wrong_outcomes(model):
     of_steps = random_margin(model, fields=STEP)
     with pytest.raises(InputError, match="the outcomes have no 'action' for the learned margin to read"):
         of_steps.matrix(Outcomes(np.zeros((2, 1))), Outcomes(np.zeros((2, 1))))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_finite_contest_of_a_learned_margin(model, tmp_path):
+    """It is a margin like any other: solved, verified, and stored as its matrix."""
+    margin = random_margin(model, fields=STEP)
+    corridor = corridor_contest(end=0.0)
+    contest = mdc.Contest(corridor.transitions, corridor.start, margin).with_restart(0.1)
+    solution = mdc.solve(contest)
+    assert mdc.verify(contest, solution)
+    contest.save(tmp_path / "contest.json")
+    stored = mdc.load_contest(tmp_path / "contest.json")
+    np.testing.assert_allclose(stored.margin.matrix(), contest.margin.matrix(), atol=1e-6)
+    assert mdc.verify(stored, solution)

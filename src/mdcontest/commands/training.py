@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mdcontest.commands.asking import add_asking, make_asking
 from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
 from mdcontest.errors import InputError
 from mdcontest.extras import require_learning
@@ -49,11 +50,7 @@ def add_commands(command: Any) -> None:
     train.add_argument(
         "--margin", metavar="FOLDER", help="a learned margin in place of the task's own; ask: learn it while training"
     )
-    ask = train.add_argument_group("with --margin ask")
-    ask.add_argument("--ask-port", type=int, default=0, metavar="N", help="of the labelling page (default any)")
-    ask.add_argument("--ask-length", type=int, default=50, metavar="N", help="steps of a clip (default 50)")
-    ask.add_argument("--ask-first", type=int, default=20, metavar="N", help="answers before the first fit (default 20)")
-    ask.add_argument("--pace", type=float, metavar="N", help="at most so many steps a second, for people to keep up")
+    add_asking(train)
     train.add_argument("--checkpoint-every", type=int, default=10, metavar="N", help="iterations (default 10)")
     train.add_argument("--tensorboard", action="store_true", help="write TensorBoard logs beside the CSV files")
     train.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -92,7 +89,7 @@ def run_train(options: argparse.Namespace) -> int:
     if asks and len(specs) > 1:
         raise InputError(f"people answer one run at a time, and these are {len(specs)}; name one seed, or one folder")
     if len(specs) == 1:
-        results = [_train_here(specs[0], not options.quiet, _asking(options) if asks else None)]
+        results = [_train_here(specs[0], not options.quiet, make_asking(options) if asks else None)]
     else:
         try:
             results = launch.run_all(specs, options.jobs, show=not options.quiet)
@@ -177,19 +174,6 @@ def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
             print(f"mdcontest: error: {error}", file=sys.stderr)
             unreadable += 1
     return specs, unreadable
-
-
-def _asking(options: argparse.Namespace) -> Asking:
-    """What asks people while a run trains."""
-    from mdcontest.learn.asking import Asking, AskSettings
-    from mdcontest.preferences.labelling.launch import start_labelling
-    from mdcontest.preferences.labelling.server import require_label_packages
-
-    require_label_packages()
-    how = AskSettings(
-        first_labels=options.ask_first, length=options.ask_length, port=options.ask_port, pace=options.pace
-    )
-    return Asking(how, lambda text: print(text, flush=True), start_labelling)
 
 
 def _train_here(spec: RunSpec, show: bool, asking: Asking | None = None) -> Result:

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mdcontest.errors import InputError, RunError
+from mdcontest.errors import InputError, RunError, did_you_mean
 from mdcontest.interrupts import asked as stop_asked
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.logs import Progress
@@ -31,6 +31,7 @@ from mdcontest.preferences.asked import AskedMargin
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labels import INCOMPARABLE
 from mdcontest.preferences.margin_files import load_margin
+from mdcontest.preferences.networks import MODELS
 from mdcontest.preferences.trajectories import Trajectory
 
 PREFERENCES = "preferences"
@@ -52,6 +53,8 @@ class AskSettings:
     """A new fit begins when there are this many times the answers of the last."""
     length: int = 50
     """Steps of a clip."""
+    model: str = "skew"
+    """skew, reward or general; with few answers a reward is learned sooner, where the preference is one."""
     port: int = 0
     host: str = "127.0.0.1"
     pace: float | None = None
@@ -61,6 +64,8 @@ class AskSettings:
         for name in ("film_every", "first_episodes", "length"):
             if not (isinstance(getattr(self, name), int) and getattr(self, name) >= 1):
                 raise InputError(f"{name} must be a whole number, at least 1, got {getattr(self, name)!r}")
+        if self.model not in MODELS:
+            raise InputError(f"there is no model {self.model!r}{did_you_mean(self.model, list(MODELS), 'models')}")
         if self.first_labels < 10:
             raise InputError(f"a margin is fitted to at least 10 answers, got first_labels = {self.first_labels}")
         if not self.growth > 1:
@@ -163,10 +168,10 @@ class Asking:
         if answers < max(self.settings.first_labels, self.settings.growth * self._fitted_to):
             return
         self._fitted_to = answers
-        command = ["fit", str(self._dataset.path), "--out", str(agent.folder / MARGIN), "--quiet"]
+        command = ["fit", str(self._dataset.path), "--out", str(agent.folder / MARGIN), "--model", self.settings.model]
         self._log = open(agent.folder / FIT_LOG, "wb")  # noqa: SIM115
         self._fit = subprocess.Popen(
-            [sys.executable, "-m", "mdcontest", *command, "--seed", str(agent.seed)],
+            [sys.executable, "-m", "mdcontest", *command, "--seed", str(agent.seed), "--quiet"],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,

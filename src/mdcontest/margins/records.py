@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mdcontest.errors import FileFormatError
+from mdcontest.errors import FileFormatError, SizeError
 from mdcontest.margins.base import Margin
 from mdcontest.margins.pairwise import BestTwoOfThree, Dense, Pairwise
 from mdcontest.margins.structured import Aggregated, Classes, LowRank, RewardDifference, Signs
@@ -17,10 +17,23 @@ MAX_TABULATED_PAIRS = 5000
 
 
 def margin_to_record(margin: Margin) -> dict[str, Any]:
-    """{"kind": …, argument: array, …}; a Python function becomes the matrix of its values."""
+    """{"kind": …, argument: array, …}; a Python function or a margin of another kind becomes the matrix of its values."""
     if isinstance(margin, Pairwise):
         margin = margin.tabulated(MAX_TABULATED_PAIRS)
+    elif margin.kind not in KINDS:
+        margin = _tabulated(margin)
     return {"kind": margin.kind} | {name: getattr(margin, where) for name, where in margin.fields.items()}
+
+
+def _tabulated(margin: Margin) -> Dense:
+    """A margin of another package, or one that was learned, as its matrix."""
+    pairs = len(margin.rows())
+    if pairs > MAX_TABULATED_PAIRS:
+        raise SizeError(
+            f"a {type(margin).__name__} is stored as its matrix, and {pairs} pairs are over the limit of "
+            f"{MAX_TABULATED_PAIRS}"
+        )
+    return Dense(margin.matrix())
 
 
 def margin_from_record(record: Any) -> Margin:
