@@ -3,8 +3,9 @@
 For each task, algorithm and seed: train on the task's own margin (PPO: its reward), collect 500 episodes evenly over
 the first million steps, label 100 000 random pairs of outcomes, fit an ensemble of three margins (PPO: rewards), and
 train again on that. The paper leaves open what is compared and how it is labelled; here single outcomes, by choices
-with probability σ(M/τ), τ half the spread of M. The sign of M alone would not do: on Reacher-NT it is that of the
-angle whatever the radius, so nobody could learn from it to stretch the arm (paper/LOG.md).
+with probability σ(M/τ), τ a tenth of the spread of M for rewards and half of it for the nontransitive tasks. The sign of
+M alone would not do there: on Reacher-NT it is that of the angle whatever the radius, so nobody could learn from it to
+stretch the arm (paper/LOG.md).
 
 python paper/learned_margins.py --quick
 """
@@ -34,6 +35,8 @@ from mdcontest.tasks.suite import SUITE
 
 TITLE, FIGURE = "Learned margins: Ablation 1", "fig:mujoco-suite-offline, fig:mujoco-nt-offline"
 NT = ("Reacher-NT", "Walker2d-NT")
+SURE, UNSURE = "probabilistic:relative=0.1", "probabilistic:relative=0.5"
+"""Teachers of rewards, and of margins that are sums of signs, whose weaker part shows only in answers that vary."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Ablation:
     sweep: Sweep
     trajectories: int = 500
     pairs: int = 100_000
-    teacher: str = "probabilistic:relative=0.5"
+    teacher: str | None = None
+    """How pairs are labelled; None: SURE or UNSURE, by the task."""
     updates: int | None = None
 
 
@@ -59,7 +63,7 @@ FULL = Ablation(
 QUICK = Ablation(
     replace(FULL.sweep, tasks=("HalfCheetah-v5", "Reacher-NT"), seeds=range(1), steps=102_400, preset=None),
     trajectories=200,
-    pairs=40_000,
+    pairs=100_000,
 )
 
 
@@ -67,6 +71,7 @@ def main() -> int:
     """Run the ablation, or go on with it, and write its page."""
     parser = argparse.ArgumentParser(description=f"{TITLE} ({FIGURE}).")
     add_options(parser)
+    parser.add_argument("--teacher", metavar="T", help="how pairs are labelled, as for mdcontest compare")
     parser.add_argument("--keep-data", action="store_true", help="keep the datasets once their margins are fitted")
     return guarded(_run, parser.parse_args())
 
@@ -74,7 +79,7 @@ def main() -> int:
 def _run(options: argparse.Namespace) -> int:
     prepare()
     began, plan = time.monotonic(), QUICK if options.quick else FULL
-    plan = replace(plan, sweep=change_sweep(plan.sweep, options))
+    plan = replace(plan, sweep=change_sweep(plan.sweep, options), teacher=options.teacher)
     folder = Path(options.out or f"build/paper/learned-margins{'-quick' if options.quick else ''}")
     runs = folder / "runs"
     if options.dry_run:
@@ -107,7 +112,8 @@ def _learn_margin(run: Run, folder: Path, plan: Ablation, keep: bool) -> Path:
     if not (margin / "margin.json").is_file():
         until = ["--until", "1000000"] if run.target > 1_000_000 else []
         _command("collect", run.folder, "--trajectories", plan.trajectories, "--out", data, *until, "--quiet")
-        _command("compare", data, "--pairs", plan.pairs, "--teacher", plan.teacher, "--seed", run.seed)
+        teacher = plan.teacher or (UNSURE if run.task in NT else SURE)
+        _command("compare", data, "--pairs", plan.pairs, "--teacher", teacher, "--seed", run.seed)
         model = "reward" if run.algorithm == "ppo" else "skew"
         updates = [] if plan.updates is None else ["--updates", plan.updates]
         _command("fit", data, "--out", margin, "--model", model, "--seed", run.seed, *updates, "--quiet")

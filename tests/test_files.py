@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mdcontest as mdc
-from mdcontest.files import atomic_write
+from mdcontest.errors import InputError
+from mdcontest.files import atomic_write, write_record
 from random_contests import MARGINS, SHAPES, random_contest
 from strategies import contests, seeds
 
@@ -447,3 +448,10 @@ def test_no_file_holds_what_cannot_be_read(tmp_path_factory, seed):
     path = tmp_path_factory.mktemp("any") / "c.npz"
     contest.save(path)
     assert mdc.load_contest(path).to_json() == contest.to_json()
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(InputError, match="a device or a pipe"):
+        write_record(tmp_path / "pipe.json", "mdcontest/test", {})
+    assert (tmp_path / "pipe.json").is_fifo()

@@ -39,8 +39,12 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` only once it is complete and on disk."""
     target = Path(path)
     try:
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise InputError(f"{target} is a device or a pipe, which a file would replace; name a file")
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
     except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
     try:
         with os.fdopen(handle, "wb") as file:

@@ -665,6 +665,18 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read(run, monkeypatch):
     assert not older.exists()
 
 
+def test_a_checkpoint_that_is_removed_once_it_was_read(run, monkeypatch):
+    """A second process that resumes a run which is being trained finds that out, and no damage."""
+
+    def restore(*arguments):
+        shutil.rmtree(list_checkpoints(run)[-1])
+        return restore_learner(*arguments)
+
+    restore_learner = loading.restore_learner
+    monkeypatch.setattr(loading, "restore_learner", restore)
+    assert load_agent(run).learner.iteration == 4
+
+
 def test_what_else_lies_among_the_checkpoints_is_left_alone(run):
     """A copy that somebody made, or a note, is neither loaded nor removed."""
     shutil.copytree(run / "checkpoints" / "00000002", run / "checkpoints" / "kept")

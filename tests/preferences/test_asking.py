@@ -4,13 +4,17 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mdcontest as mdc
-from mdcontest.learn.asking import PREFERENCES, AskSettings
+from mdcontest.learn import asking as asking_module
+from mdcontest.learn.asking import MARGIN, PREFERENCES, Asking, AskSettings
 from mdcontest.learn.spec import find_runs
 from mdcontest.preferences.asked import AskedMargin
 from mdcontest.preferences.dataset import Dataset, segments_of
@@ -138,3 +142,34 @@ def test_settings_are_checked():
         with pytest.raises(mdc.InputError, match=message):
             AskSettings(**setting)
     assert AskSettings().host == "127.0.0.1"
+
+
+class EndedServer:
+    url, alive, stopped = "http://127.0.0.1:1/?token=x", False, 0
+
+    def stop(self):
+        self.stopped += 1
+
+
+def test_a_page_that_ended_and_a_margin_that_cannot_be_read_are_said(tmp_path, monkeypatch):
+    """Training goes on in both cases; a pace slower than any clock is no error, either."""
+    said, server = [], EndedServer()
+    task = mdc.tasks.make("RPSContinuous")
+    agent = mdc.HPIClip(task.with_margin(AskedMargin()), 0, num_steps=64, minibatches=2, epochs=1, hidden=(8,))
+
+    def break_it(agent, progress):
+        (agent.folder / MARGIN).mkdir(exist_ok=True)
+        (agent.folder / MARGIN / "margin.json").write_text("{")
+        asking._fit = subprocess.Popen([sys.executable, "-c", ""])
+        asking._fit.wait()
+        asking(agent, progress)
+
+    with Asking(AskSettings(length=5), said.append, lambda *_, **__: server) as asking:
+        agent.learn(192, False, break_it, folder=tmp_path / "run")
+        asking.settings = AskSettings(pace=1e-300)
+        monkeypatch.setattr(asking_module, "LONGEST_WAIT", 0.01)
+        asking._keep_pace(SimpleNamespace(steps=10**6))
+    assert sum("page has ended" in text for text in said) == 1
+    assert sum("cannot be read, training goes on" in text for text in said) == 3
+    assert server.stopped == 1
+    agent.close()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from datasets import assert_same_trajectory, compared, damages, filled, task_by_hand, trajectory
 from mdcontest import tasks
 from mdcontest.errors import FileFormatError, InputError, VersionError
+from mdcontest.preferences.comparison_log import ComparisonLog
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.references import Comparison, Segment
 from strategies import seeds
@@ -63,6 +64,7 @@ def test_a_description_that_was_changed_is_refused(tmp_path):
         ('"horizon": null', '"horizon": -3', FileFormatError),
         ('"registered"', '"registred"', FileFormatError),
         ('"registered": false', '"registered": true', FileFormatError),
+        ('"name": "by hand"', '"name": ["by hand"]', FileFormatError),
         (text, text[:30], FileFormatError),
     ):
         file.write_text(text.replace(old, new))
@@ -348,3 +350,27 @@ def test_damaged_comparisons_are_named_or_read_as_they_were(tmp_path, count):
         else:
             assert found == expected
     assert refused > count(60, 600)
+
+
+def test_a_part_that_is_gone_is_said(tmp_path):
+    dataset, ids = filled(tmp_path / "d", [trajectory(0), trajectory(1)])
+    dataset.add_comparisons(compared(ids, np.random.default_rng(0), 5))
+    for part in (dataset.path / "trajectories").iterdir():
+        part.unlink()
+    with pytest.raises(InputError, match=r"no trajectory '\w{16}' in .*, which has 0"):
+        Dataset.open(dataset.path, task_by_hand()).comparisons()
+
+
+def test_empty_folders_that_a_copy_left_out_are_made(tmp_path):
+    dataset = Dataset.create(tmp_path / "d", task_by_hand())
+    for name in ("trajectories", "comparisons"):
+        (dataset.path / name).rmdir()
+    ids = dataset.add_trajectories([trajectory(0)])
+    assert dataset.add_comparisons(compared(ids, np.random.default_rng(0), 1)) == 1
+
+
+def test_rows_about_no_steps_are_refused(tmp_path):
+    log = ComparisonLog(tmp_path / "c")
+    log.append([Comparison(Segment("t", -1), Segment("u", 0), "first", id="x")])
+    with pytest.raises(FileFormatError, match="row 0 is about no steps"):
+        ComparisonLog(tmp_path / "c").entries()

@@ -97,6 +97,7 @@ def test_stretch_is_the_maximum_likelihood():
     assert best_stretch(logit / 3, target, 0.0) == pytest.approx(3, rel=0.05)
     assert best_stretch(logit, sigmoid(logit), 0.0) == pytest.approx(1, rel=1e-3)
     assert best_stretch(logit, np.full(50_000, 0.5), 0.0) < 0.02, "no preference, no margin"
+    assert best_stretch(np.ones(2), np.ones(2), 0.1) < 10, "two right answers are not certainty"
 
 
 # --- labels -----------------------------------------------------------------------------------------------
@@ -211,6 +212,24 @@ def test_fields_of_outcomes():
     for wrong, message in (("velocity", "no 'velocity'"), ("info.speed", "no 'info.speed'"), ("obs.c", "no 'obs.c'")):
         with pytest.raises(InputError, match=message):
             fit_margin(Comparisons(z, w, label), inputs=[wrong], **QUICK)
+
+
+def test_ranks_are_the_mean_sign():
+    """F(x) = mean of sgn(x − x') over the data, ties included; an input that never varied has none."""
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.integers(0, 4, 4000) ** 2, rng.normal(size=4000), np.full(4000, 0.3)], axis=1)
+    reader = InputReader.fitted(x)
+    some = x[:50]
+    true = np.sign(some[:, None, :2] - x[None, :, :2]).mean(axis=1)
+    np.testing.assert_allclose(reader.read(some)[:, 3:5], true, atol=0.05)
+    nearly = some + np.array([0, 0, 1e-9])
+    np.testing.assert_allclose(reader.read(nearly), reader.read(some), atol=1e-6, err_msg="a hair is no outlier")
+
+
+def test_a_category_that_nobody_saw_is_outside():
+    z, w = (Outcomes(np.random.default_rng(side).integers(0, 3, 60)) for side in (0, 1))
+    margin = fit_margin(Comparisons(z, w, np.sign(z.obs - w.obs)), seed=np.int64(1), **QUICK)
+    assert (margin.extrapolates(Outcomes(np.array([0, 2, 7]))) > 0).tolist() == [False, False, True]
 
 
 # --- faults -----------------------------------------------------------------------------------------------

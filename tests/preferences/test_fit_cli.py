@@ -147,6 +147,7 @@ def test_several_annotators_are_their_union(dataset):
         (["--source", "page"], "page"),
         (["--page", "."], "is a folder"),
         (["--page", "nowhere/page.html"], "nowhere"),
+        (["--page", ""], "ends in .html"),
     ],
 )
 def test_wrong_settings_are_one_line(run, dataset, tmp_path, flags, said):
@@ -171,6 +172,8 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
         "0 of 20 comparisons": ("fit", silent, "--out", tmp_path / "m"),
         "no learned margin": ("margin", dataset),
         "add --page": ("margin", fitted, "--data", dataset),
+        "--out is empty": ("fit", dataset, "--out", ""),
+        "margin.json is not the name of a page": ("margin", fitted, "--page", fitted / "margin.json"),
         "no dataset": ("margin", fitted, "--page", tmp_path / "p.html", "--data", fitted),
     }
     for said, arguments in cases.items():
@@ -179,6 +182,7 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
         assert one_clear_line(err), err
         assert said in err
     assert (tmp_path / "file").read_text() == "mine"
+    assert load_margin(fitted).report, "no page took its place"
     assert not (tmp_path / "p.html").exists()
 
 

@@ -62,7 +62,7 @@ def test_collect_compare_and_summary(run, trained, dataset):
 
 def test_a_teacher_says_what_the_rooms_say(run, dataset):
     """Paper beats rock, scissors beat paper, and what has ended is as good as anything."""
-    run("compare", dataset, "--pairs", 300)
+    run("compare", dataset, "--pairs", 300, "--teacher", "sign")
     opened = Dataset.open(dataset)
     rooms = {id: [*opened.trajectory(id).outcomes.obs.tolist(), None] for id in opened.index()}
     beats = {(1, 0), (2, 1), (0, 2)}
@@ -96,16 +96,19 @@ def test_out_of_one_dataset_into_another(run, trained, dataset, tmp_path):
         (["collect", "RUN", "--out", "d", "--task", "RPSCorridor"], "a run knows its task"),
         (["collect", "RUN", "--out", "d", "--seed", "-1"], "--seed must not be negative"),
         (["collect", "RUN", "--out", "d", "--trajectories", "0"], "--trajectories must be at least 1"),
+        (["collect", "RUN", "--out", "d", "--trajectories", "1" + "0" * 19], "--trajectories must be at least 1"),
         (["collect", "RUN", "--out", "FILE"], "cannot make the folder"),
         (["compare", "nowhere"], "nowhere holds no dataset"),
         (["compare", "DATASET", "--teacher", "sgin"], "did you mean sign"),
         (["compare", "DATASET", "--length", "0"], "length of segments"),
+        (["compare", "DATASET", "--length", "1" + "0" * 19, "--pairs", "3"], "length of segments"),
         (["compare", "DATASET", "--seed", "-3"], "seed must be"),
         (["compare", "DATASET", "--pairs", "1e12"], "ask for fewer, or collect more"),
         (["compare", "DATASET", "--annotator", "x" * 201], "at most 200 characters"),
         (["comparisons", "FILE"], "holds no dataset"),
         (["comparisons", "DATASET", "--import", "nowhere"], "cannot read nowhere"),
         (["comparisons", "DATASET", "--export", "nowhere/a.jsonl"], "cannot write"),
+        (["comparisons", "DATASET", "--export", ""], "cannot write"),
         (["comparisons", "DATASET", "--merge", "nowhere"], "nowhere holds no dataset"),
     ],
 )

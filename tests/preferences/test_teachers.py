@@ -176,6 +176,9 @@ def test_answers_depend_on_the_seed_only():
         ("aggregated:0+sign", "people of aggregated must be a whole number from 1 to 1000, got '0'"),
         ("aggregated:2.5+sign", "whole number"),
         ("aggregated:majority=true+sign", "how many people"),
+        ("aggregated:1000+aggregated:2+sign", "is 2000 people; at most 1000"),
+        ("noisy:0.1,0.2+sign", "epsilon of noisy is given twice"),
+        ("noisy:0.5+" * 3000 + "sign", "has 3001 parts; at most 20"),
         ("aggregated:3,majority=maybe+sign", "majority of aggregated must be true or false"),
     ],
 )

@@ -161,11 +161,11 @@ def test_a_tampered_margin_is_refused(folders):
 
 
 def test_outcomes_that_the_margin_cannot_read(folders):
-    """A margin of another environment: an error that names it, not a traceback."""
-    agent = HPIClip(tasks.make("Reacher-v5").with_margin(learned()), **TINY)
-    with pytest.raises(InputError, match="Reacher-v5: at step 1: the learned margin reads 1 numbers of obs an outcome"):
-        agent.learn(64, progress=False)
-    agent.close()
+    """A margin of another environment: an error that names it, before anything starts."""
+    with pytest.raises(InputError, match="Reacher-v5: the learned margin reads 1 numbers of obs an outcome, got 10"):
+        HPIClip(tasks.make("Reacher-v5").with_margin(learned()), **TINY)
+    with pytest.raises(InputError, match="no 'features' for the learned margin to read"):
+        HPIClip(corridor(random_margin("skew")), **TINY)
 
 
 def test_ppo_needs_a_reward(folders):
@@ -302,10 +302,14 @@ def test_sweep_judged_by_the_own_margin(run, folders):
         (["train", "--resume", "runs", "--margin", "skew"], "leave them out: margin"),
         (["sweep", "--tasks", "RPSContinuous", "--algos", "ppo", "--margin", "skew"], "PPO learns from rewards"),
         (["sweep", "--tasks", "RPSContinuous", "--margin", "nowhere"], "there is no learned margin in nowhere"),
+        (["sweep", "judged.toml"], "there is no learned margin in nobody"),
+        (["train", "RPSCorridor", "--margin", "wide"], "it was learned from another task"),
     ],
 )
 def test_clear_errors_before_anything_starts(run, folders, monkeypatch, arguments, message):
     monkeypatch.chdir(folders)
+    (folders / "judged.toml").write_text('tasks = ["RPSContinuous"]\n[gap]\nmargin = "nobody"\n')
+    random_margin("skew", fields=(Field("obs", 3),)).save(folders / "wide")
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert one_clear_line(err)

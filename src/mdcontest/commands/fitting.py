@@ -73,9 +73,9 @@ def _fit(options: argparse.Namespace) -> int:
 
     settings = _settings(options)
     FitSettings(**settings)  # a wrong one is found before anything is read
-    if options.page:
+    if options.page is not None:
         _require_page(options.page)
-    _require_place(Path(options.out))
+    _require_place(options.out)
     dataset = Dataset.open(options.dataset)
     which = _filters(dataset, options)
     comparisons = dataset.comparisons(annotator=which["annotators"], source=which["source"])
@@ -97,8 +97,11 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _require_place(folder: Path) -> None:
+def _require_place(out: str) -> None:
     """An error, before minutes are spent, where a margin cannot be put."""
+    if not out:
+        raise InputError("--out is empty; name a folder for the margin, or . for this one")
+    folder = Path(out)
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")
@@ -119,6 +122,8 @@ def _require_page(page: str) -> None:
 
     if os.path.isdir(page):
         raise InputError(f"--page {page} is a folder; name a page in it, such as {page}/margin.html")
+    if not page.lower().endswith((".html", ".htm")):  # a slip, such as margin/margin.json, would replace what is there
+        raise InputError(f"--page {page} is not the name of a page; it ends in .html")
     if not os.path.isdir(os.path.dirname(page) or "."):
         raise InputError(f"--page {page}: there is no folder {os.path.dirname(page)}")
 
@@ -191,7 +196,7 @@ def run_margin(options: argparse.Namespace) -> int:
 
     if options.data and not options.page:
         raise InputError("--data is for the pictures of a page; add --page PAGE.html")
-    if options.page:
+    if options.page is not None:
         _require_page(options.page)
     margin = load_margin(options.folder)
     if "cycles" not in margin.report:

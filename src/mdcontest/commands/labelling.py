@@ -94,9 +94,10 @@ def _instructions(file: str | None) -> str:
     if file is None:
         return ""
     try:
-        content = Path(file).read_bytes()
+        with Path(file).open("rb") as text:
+            content = text.read(MOST_INSTRUCTIONS + 1)  # no more: it may be a device without an end
         if len(content) > MOST_INSTRUCTIONS:
-            raise InputError(f"{file} has {len(content)} bytes; instructions have at most {MOST_INSTRUCTIONS}")
+            raise InputError(f"{file} is too long: instructions have at most {MOST_INSTRUCTIONS} bytes")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{file} is no UTF-8 text") from None

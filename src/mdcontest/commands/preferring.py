@@ -15,7 +15,7 @@ from mdcontest.errors import InputError
 if TYPE_CHECKING:
     from mdcontest.preferences.dataset import Dataset
 
-TRAJECTORIES = 500
+TRAJECTORIES, MOST_TRAJECTORIES = 500, 10_000_000
 PAIRS = 100_000
 TEACHER = "probabilistic:relative=0.5"
 """The sign of a margin hides how strong a preference is, and with it whatever a stronger one always outweighs."""
@@ -67,8 +67,10 @@ def run_collect(options: argparse.Namespace) -> int:
     prepare()
     if options.seed < 0:
         raise InputError(f"--seed must not be negative, got {options.seed}")
-    if options.trajectories is not None and options.trajectories < 1:
-        raise InputError(f"--trajectories must be at least 1, got {options.trajectories}")
+    if options.trajectories is not None and not 1 <= options.trajectories <= MOST_TRAJECTORIES:
+        raise InputError(
+            f"--trajectories must be at least 1 and at most {MOST_TRAJECTORIES}, got {options.trajectories}"
+        )
     if options.minari is not None:
         return _collect_minari(options)
     if options.task is not None or options.task_setting:
@@ -149,13 +151,13 @@ def run_comparisons(options: argparse.Namespace) -> int:
     from mdcontest.preferences.summary import summarise
 
     dataset = Dataset.open(options.dataset)
-    if options.to_file:
+    if options.to_file is not None:
         print(f"{export_comparisons(dataset, options.to_file)} comparisons written to {options.to_file}")
         return DONE
-    if options.from_file:
+    if options.from_file is not None:
         print(f"{import_comparisons(dataset, options.from_file)} new comparisons from {options.from_file}")
         return DONE
-    if options.merge:
+    if options.merge is not None:
         trajectories, comparisons = dataset.merge(Dataset.open(options.merge))
         print(f"{trajectories} new trajectories and {comparisons} new comparisons from {options.merge}")
         return DONE

@@ -28,12 +28,13 @@ from typing import Any
 
 from mdcontest.errors import FileFormatError, InputError, did_you_mean
 from mdcontest.experiments.jobs import Job, gap_job, trace_job, train_job
-from mdcontest.gap.curve import GapRequest, has_behaviour, points
+from mdcontest.gap.curve import OWN, GapRequest, has_behaviour, points
 from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.past import KINDS
 from mdcontest.learn.spec import RunSpec
 from mdcontest.preferences.asked import ASK
+from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import algorithm_name, read_seeds
 
 MAX_BYTES = 1 << 20
@@ -52,6 +53,11 @@ class GapPlan:
     """Fields of GapSettings."""
     margin: str | None = None
     """By what they are judged: "own", a folder of a learned margin, or None, what a run was trained on."""
+
+    def require_margin(self) -> None:
+        """An error where it is in no folder: gaps are measured last, hours after a slip in its name."""
+        if self.margin not in (None, OWN):
+            load_margin(str(self.margin))
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ class Sweep:
 
     def jobs(self, out: Path) -> list[Job]:
         """Training, and what follows it."""
+        if self.gap is not None:
+            self.gap.require_margin()
         return [train_job(spec, self.after(spec)) for spec in self.runs(out)]
 
     def after(self, spec: RunSpec) -> tuple[Job, ...]:

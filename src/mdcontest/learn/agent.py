@@ -19,6 +19,7 @@ from mdcontest.learn.bar import training_bars
 from mdcontest.learn.iterates import Mixture
 from mdcontest.learn.learner import Algorithm, Iteration, Learner
 from mdcontest.learn.logs import Logs, Progress
+from mdcontest.learn.margins import require_readable
 from mdcontest.learn.policy import Policy
 from mdcontest.learn.returned import ReturnedPolicy
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, RunFolder, describe, save_copy
@@ -48,6 +49,7 @@ class Agent:
             raise InputError(f"seed must be a whole number below 2^63, not negative, got {seed!r}")
         self.task, self.seed = task, int(seed)
         self.settings = self.choose_settings(task, preset, settings)
+        require_readable(task)
         self.learner = Learner(task, self.algorithm, self.settings, self.seed)
         self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         """Return and length of the last finished episodes."""

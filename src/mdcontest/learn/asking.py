@@ -10,7 +10,6 @@ RUN/margin/           the newest margin that was fitted to it
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mdcontest.errors import InputError, RunError, did_you_mean
+from mdcontest.errors import InputError, did_you_mean
 from mdcontest.interrupts import asked as stop_asked
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.logs import Progress
@@ -37,6 +36,8 @@ from mdcontest.preferences.trajectories import Trajectory
 PREFERENCES = "preferences"
 """The dataset within a run's folder."""
 FIT_LOG = "fit.log"
+LONGEST_WAIT = 86_400.0
+"""Seconds between two iterations, however slow the pace: a day."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class Asking:
             self._start(agent, progress)
         elif progress.iteration % self.settings.film_every == 0:
             self._film(agent, progress.steps, 1)
+        self._look_after_page()
         self._take_up(agent)
         self._refit_if_due(agent)
         self._keep_pace(progress)
@@ -129,8 +131,16 @@ class Asking:
         )
         self.say(f"compare clips here while it trains: {self._server.url}")
         current = agent.task.margin.current
-        self._fitted_to = 0 if current is None else int(current.report["fitted_to"]) + int(current.report["held_out"])
+        counts = [] if current is None else [current.report.get(name) for name in ("fitted_to", "held_out")]
+        self._fitted_to = sum(count for count in counts if type(count) is int)  # anybody may have edited the report
         self._began, self._steps = time.monotonic(), progress.steps
+
+    def _look_after_page(self) -> None:
+        """Say it when nobody can answer any more; what was answered stays, and training goes on."""
+        if self._server is not None and not self._server.alive:
+            self._server.stop()
+            self._server = None
+            self.say("the labelling page has ended; Ctrl-C and mdcontest train --resume serve it again")
 
     def _film(self, agent: Agent, steps: int, episodes: int) -> None:
         """Add episodes of the policy as it was after `steps` steps; each can be played again from its seed."""
@@ -191,15 +201,18 @@ class Asking:
             self.say(f"fitting a margin failed, training goes on with the last one: {said[-1] if said else code}")
             return
         margin: Any = agent.task.margin
-        with contextlib.suppress(RunError):
+        try:
             margin.current = load_margin(agent.folder / MARGIN)
-            self.fits += 1
-            accuracy = margin.current.report["accuracy"]
-            right = "" if accuracy is None else f", right about {accuracy:.0%} of those held out"
-            self.say(f"margin {self.fits}, from {self._fitted_to} answers{right}")
+        except InputError as error:  # somebody else wrote there, too
+            self.say(f"the new margin cannot be read, training goes on with the last one: {error}")
+            return
+        self.fits += 1
+        accuracy = margin.current.report["accuracy"]
+        right = "" if accuracy is None else f", right about {accuracy:.0%} of those held out"
+        self.say(f"margin {self.fits}, from {self._fitted_to} answers{right}")
 
     def _keep_pace(self, progress: Progress) -> None:
         """Wait until the steps done are no more than the pace allows; Ctrl-C ends the waiting."""
         if self.settings.pace is not None:
             due = self._began + (progress.steps - self._steps) / self.settings.pace
-            stop_asked.wait(max(0.0, due - time.monotonic()))
+            stop_asked.wait(min(max(0.0, due - time.monotonic()), LONGEST_WAIT))

@@ -43,12 +43,12 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
         if isinstance(error, InputError):
             raise
         raise FileFormatError(f"{path} is incomplete or of another version: {error!r}") from None
-    agent.known_checkpoints[path.resolve()] = identity(checkpoint)
+    agent.known_checkpoints[path.resolve()] = checkpoint
     return agent
 
 
-def _read_newest(path: Path) -> tuple[Path, dict[str, Any]]:
-    """The newest checkpoint and what it holds.
+def _read_newest(path: Path) -> tuple[str, dict[str, Any]]:
+    """Which the newest checkpoint is, and what it holds.
 
     Another process may be training here still, such as a worker that has not yet noticed that its sweep is gone: then
     what was the newest can be removed while it is read, and there is a newer one.
@@ -56,7 +56,7 @@ def _read_newest(path: Path) -> tuple[Path, dict[str, Any]]:
     while True:
         newest = _newest(path)
         try:
-            return newest, read_checkpoint(newest)
+            return identity(newest), read_checkpoint(newest)
         except FileFormatError:
             if _newest(path) == newest:
                 raise

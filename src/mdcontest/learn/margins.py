@@ -8,7 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mdcontest.errors import FileFormatError
+import numpy as np
+
+from mdcontest.errors import FileFormatError, InputError
+from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.asked import ASK, AskedMargin
 from mdcontest.preferences.learned import Learned
 from mdcontest.preferences.margin_files import load_margin
@@ -23,6 +26,22 @@ def margin_entry(task: Task) -> dict[str, Any]:
     if isinstance(task.margin, AskedMargin):
         return {"margin": ASK}
     return {"margin": task.margin.digest} if isinstance(task.margin, Learned) else {}
+
+
+def require_readable(task: Task) -> None:
+    """An error, before anything starts, where a learned margin was fitted to other outcomes than the task has."""
+    if not isinstance(task.margin, Learned):
+        return
+    observations, actions = task.spaces
+    obs = observations.raw(np.zeros((1, observations.size)))
+    action = actions.raw(np.zeros(1, np.int64) if actions.discrete else np.zeros((1, actions.size)))
+    z = Outcomes(obs, action, None, obs)
+    for field in task.margin.ensemble.reader.fields:
+        if field.name.partition(".")[0] not in ("reward", "info"):  # what these are, a step will tell
+            try:
+                field.read(z)
+            except InputError as error:
+                raise InputError(f"{task.name}: {error}; it was learned from another task") from None
 
 
 def keep_margin(task: Task, run: Path) -> None:

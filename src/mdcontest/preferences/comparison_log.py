@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import FileFormatError, InputError, preview
+from mdcontest.preferences.description import make_folder
 from mdcontest.preferences.labels import LABELS, Label
 from mdcontest.preferences.references import WITHDRAWN, Comparison, Segment
 from mdcontest.tables import read_table, write_table
@@ -85,6 +86,7 @@ class ComparisonLog:
         if not new:
             return 0
         before = {row.id for row in new if self._counts(row.id)}
+        make_folder(self.folder)  # an empty one does not survive every copy of a dataset
         path = self.folder / f"{_name(new)}.parquet"
         write_table(path, FORMAT, COLUMNS, _columns(new))
         self._take(new)
@@ -142,4 +144,6 @@ def _row(path: Path, number: int, row: tuple[Any, ...]) -> Comparison:
     number_is_fine = label != STRENGTH or (isinstance(strength, float) and -1 <= strength <= 1)
     if None in row[:8] or None in row[9:] or not (number_is_fine and label in (*LABELS, STRENGTH, WITHDRAWN)):
         raise FileFormatError(f"{path} was changed or damaged: row {number} is no comparison, its label is {value!r}")
+    if min(start, begin) < 0 or min(length, size) < 1:
+        raise FileFormatError(f"{path} was changed or damaged: row {number} is about no steps of a trajectory")
     return Comparison(Segment(t, start, length), Segment(u, begin, size), value, annotator, source, time, id)

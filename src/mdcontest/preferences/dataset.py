@@ -22,7 +22,13 @@ from mdcontest.errors import InputError, preview
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.comparison_log import ComparisonLog
 from mdcontest.preferences.comparisons import Comparisons, Segments
-from mdcontest.preferences.description import is_described, read_description, task_record, write_description
+from mdcontest.preferences.description import (
+    is_described,
+    make_folder,
+    read_description,
+    task_record,
+    write_description,
+)
 from mdcontest.preferences.references import Comparison, Segment
 from mdcontest.preferences.trajectories import Trajectory, TrajectoryInfo, join, require_layout
 from mdcontest.preferences.trajectory_parts import open_part, read_infos, read_trajectories, write_part
@@ -49,11 +55,8 @@ class Dataset:
 
     @classmethod
     def _make(cls, folder: Path, task: Task, horizon: int | None) -> Dataset:
-        try:
-            for name in (TRAJECTORIES, COMPARISONS):
-                (folder / name).mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot make the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
+        for name in (TRAJECTORIES, COMPARISONS):
+            make_folder(folder / name, parents=True)
         return cls(folder, write_description(folder, task, horizon), task)
 
     @classmethod
@@ -116,6 +119,7 @@ class Dataset:
             expected = open_part(parts[0])[1] if parts else next(iter(new.values())).layout
             for trajectory in new.values():
                 require_layout(trajectory.layout, expected, f"the dataset {self.path}")
+            make_folder(self.path / TRAJECTORIES)
             write_part(self.path / TRAJECTORIES, list(new.values()))
         return [trajectory.id for trajectory in trajectories]
 
@@ -206,6 +210,9 @@ class Dataset:
             )
         used = {segment.trajectory for entry in found for segment in (entry.first, entry.second)}
         infos = self.index()
+        for entry in found:  # they were inside when they were stored; a part may be gone since
+            self._require_inside(entry.first, infos)
+            self._require_inside(entry.second, infos)
         outcomes, rows = self.table(id for id in infos if id in used)
         first, second = (
             segments_of([getattr(entry, side) for entry in found], rows, infos) for side in ("first", "second")

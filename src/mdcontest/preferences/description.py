@@ -24,6 +24,14 @@ def is_described(folder: Path) -> bool:
         raise InputError(f"cannot use the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
 
 
+def make_folder(folder: Path, parents: bool = False) -> None:
+    """Make it where it is not there, if asked for with those above it."""
+    try:
+        folder.mkdir(parents=parents, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot make the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
+
+
 def write_description(folder: Path, task: Task, horizon: int | None) -> dict[str, Any]:
     """Write it into a folder, which is there; what was written."""
     record = {"task": task_record(task), "horizon": horizon}
@@ -39,6 +47,8 @@ def read_description(folder: Path) -> dict[str, Any]:
     about, horizon = record.get("task"), record.get("horizon")
     if not isinstance(about, dict) or not {"name", "registered", "settings"} <= set(about):
         raise FileFormatError(f"{folder / FILE} is incomplete: it does not say which task it is")
+    if not isinstance(about["name"], str):
+        raise FileFormatError(f"{folder / FILE} was changed or damaged: its task is called {about['name']!r:.60}")
     if about["registered"] and not isinstance(about["settings"], dict):
         raise FileFormatError(f"{folder / FILE} was changed or damaged: its task has no settings")
     if horizon is not None and (type(horizon) is not int or horizon < 1):

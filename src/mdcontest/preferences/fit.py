@@ -101,9 +101,9 @@ def fit_margin(comparisons: Any, *, seed: int = 0, progress: bool = False, **set
         near = did_you_mean(unknown[0], list(FitSettings.__dataclass_fields__), "settings")
         raise InputError(f"fit_margin has no setting {unknown[0]!r}{near}")
     chosen = FitSettings(**settings)
-    if not (isinstance(seed, int) and seed >= 0):
+    if not (isinstance(seed, int | np.integer) and seed >= 0):
         raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
-    return _Fit(data, chosen, seed).run(progress)
+    return _Fit(data, chosen, int(seed)).run(progress)
 
 
 def _of_dataset(source: Any) -> Comparisons:
@@ -232,10 +232,12 @@ def split(data: Comparisons, share: float, rng: np.random.Generator) -> tuple[Co
 
 
 def best_stretch(margin: Array, target: Array, noise: float) -> float:
-    """Step 5: the factor a > 0 that makes the labels likeliest under a·M."""
+    """Step 5: the factor a > 0 that makes the labels likeliest under a·M. Where it is above 1, ln a is a priori normal
+    with deviation ln 10: a few answers that all agree with M would otherwise be likelier the larger a is."""
 
     def loss(log_factor: float) -> float:
-        return -float(log_likelihood(np.exp(log_factor) * margin, target, noise, np).mean())
+        likelihood = float(log_likelihood(np.exp(log_factor) * margin, target, noise, np).sum())
+        return (max(log_factor, 0.0) / np.log(10)) ** 2 / 2 - likelihood
 
     found = minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e2)), method="bounded")
     return float(np.exp(found.x))

@@ -25,6 +25,8 @@ MOST_CATEGORIES = 256
 """Whole numbers with up to this many values are read as categories, one input each."""
 KNOTS = 65
 """Quantiles by which ranks are read."""
+ROUNDING = 1e-12
+"""Relative differences up to this are none."""
 LIMIT = 10.0
 """Standardised inputs are cut off here: far outside the data a network's answer means nothing."""
 
@@ -90,7 +92,7 @@ class InputReader:
             name = [name for field in fields for name in field.names()][int(np.argmin(np.isfinite(deviation)))]
             raise InputError(f"{name} reaches {np.abs(raw).max():.3g}, too large to be standardised; rescale it")
         # A constant, up to rounding, stays zero, and what differs from it is seen to.
-        deviation[deviation <= 1e-12 * np.abs(raw).max(axis=0)] = 1.0
+        deviation[deviation <= ROUNDING * np.abs(raw).max(axis=0)] = 1.0
         quantiles = np.quantile(raw, np.linspace(0, 1, KNOTS), axis=0)
         return cls(fields, raw.mean(axis=0), deviation, raw.min(axis=0), raw.max(axis=0), quantiles)
 
@@ -117,15 +119,32 @@ class InputReader:
         found = np.empty((len(raw), self.size), np.float32)
         found[:, : raw.shape[1]] = np.clip((raw - self.mean) / self.deviation, -LIMIT, LIMIT)
         if self.quantiles is not None:
-            levels = np.linspace(-1, 1, len(self.quantiles))
             for place, i in enumerate(self.ranked, raw.shape[1]):
-                found[:, place] = np.interp(raw[:, i], self.quantiles[:, i], levels)
+                found[:, place] = _ranks(raw[:, i], self.quantiles[:, i])
         return found
 
     def beyond(self, z: Outcomes | Array) -> Array:
         """How far each input lies outside the data it was fitted to, in its deviations, shape [B, D]; 0 inside."""
         raw = _raw(self.fields, z)
-        return np.maximum(np.maximum(self.low - raw, raw - self.high), 0.0) / self.deviation
+        found = np.maximum(np.maximum(self.low - raw, raw - self.high), 0.0)
+        first = 0
+        for field in self.fields:
+            if field.categories is not None:  # none of those in the data: every input is 0, and each was 0 before
+                found[~raw[:, first : first + field.width].any(axis=1), first : first + field.width] = 1.0
+            first += field.width
+        return found / self.deviation
+
+
+def _ranks(x: Array, quantiles: Array) -> Array:
+    """P(X < x) − P(X > x) by the quantiles of X, from −1 to 1: the middle of their ranks for values that many share.
+
+    0 where X is a constant: a hair above and a hair below it would be the best and the worst ever seen.
+    """
+    if quantiles[-1] - quantiles[0] <= ROUNDING * np.abs(quantiles).max():
+        return np.zeros(len(x))
+    levels = np.linspace(-1, 1, len(quantiles))
+    # Among equal quantiles np.interp takes the last, and from the other side the first.
+    return (np.interp(x, quantiles, levels) - np.interp(-x, -quantiles[::-1], levels)) / 2
 
 
 def _raw(fields: Sequence[Field], z: Outcomes | Array) -> Array:

@@ -77,7 +77,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _comparison(line: bytes) -> Comparison:
     try:
-        record = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
+        record = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse, object_pairs_hook=_once)
     except UnicodeDecodeError:
         raise InputError("it is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
@@ -103,6 +103,15 @@ def _require_fields(record: Any, known: tuple[str, ...], needed: tuple[str, ...]
     for name in needed:
         if name not in record:
             raise InputError(f"{what} needs the field {name!r}")
+
+
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; two values under one name contradict each other."""
+    record = dict(fields)
+    if len(record) < len(fields):
+        names = [name for name, _ in fields]
+        raise InputError(f"the field {next(n for n in names if names.count(n) > 1)[:40]!r} comes twice")
+    return record
 
 
 def _refuse(constant: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from dataclasses import dataclass
@@ -53,9 +54,9 @@ class Comparison:
         for text in (self.first.trajectory, self.second.trajectory, self.annotator, self.source, self.id):
             if not isinstance(text, str):
                 raise InputError(f"names and ids of a comparison are texts, got {text!r:.60}")
-        if isinstance(self.time, bool) or not isinstance(self.time, int | float) or not math.isfinite(self.time):
-            raise InputError(f"time must be seconds since 1970, got {self.time!r:.60}")
-        said = (first, second, read_label(self.label), self.annotator, self.source, float(self.time))
+            if not _is_unicode(text):
+                raise InputError(f"names and ids of a comparison are Unicode texts, got {text!r:.60}: half a character")
+        said = (first, second, read_label(self.label), self.annotator, self.source, _seconds(self.time))
         return Comparison(*said, self.id or derived_id(Comparison(*said)))
 
     def said(self) -> tuple[Any, ...]:
@@ -63,6 +64,22 @@ class Comparison:
         one, other = self.first, self.second
         ends = (one.trajectory, one.start, one.length, other.trajectory, other.start, other.length)
         return (*ends, self.label, self.annotator, self.source)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written to a file: JSON's \\ud800 alone is half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _seconds(time: Any) -> float:
+    with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits
+        if isinstance(time, int | float) and not isinstance(time, bool) and math.isfinite(time):
+            return float(time)
+    raise InputError(f"time must be seconds since 1970, got {time!r:.60}")
 
 
 def _checked_segment(segment: Any, side: str) -> Segment:

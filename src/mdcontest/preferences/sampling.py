@@ -22,8 +22,8 @@ def sample_pairs(
     """`count` different pairs of segments of `length` steps; the same for the same index and seed."""
     if not (isinstance(count, int) and count >= 1):
         raise InputError(f"the number of pairs must be at least 1 and whole, got {count}")
-    if not (isinstance(length, int) and length >= 1):
-        raise InputError(f"the length of segments must be at least 1 and whole, got {length}")
+    if not (isinstance(length, int) and 1 <= length < 2**62):
+        raise InputError(f"the length of segments must be at least 1 and whole, got {length!r:.60}")
     if not (isinstance(seed, int) and seed >= 0):
         raise InputError(f"seed must be a whole number, not negative, got {seed}")
     infos = [index[id] for id in sorted(index)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,8 @@ from mdcontest.preferences.teachers import (
 )
 
 MOST_PEOPLE = 1000
+"""In a whole teacher; aggregated layers within each other multiply."""
+MOST_PARTS = 20
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ LAYERS = {
 
 def read_teacher(text: str, margin: SegmentMargin) -> Teacher:
     """The teacher a text describes, who judges by this margin; its name is the text."""
+    if (count := text.count("+") + 1) > MOST_PARTS:
+        raise InputError(f"the teacher {text[:40]!r}… has {count} parts; at most {MOST_PARTS} are joined")
     *layers, base = [_read_part(part, text) for part in text.split("+")]
     if base[0] not in BASES:
         raise InputError(
@@ -57,6 +62,8 @@ def read_teacher(text: str, margin: SegmentMargin) -> Teacher:
             raise InputError(f"the teacher {text!r} has {name} before the end; only the last part is one of its kind")
         if name == "myopic":
             margin = replace(margin, discount=settings["discount"])
+    if (people := math.prod(settings.get("people", 1) for _, settings in layers)) > MOST_PEOPLE:
+        raise InputError(f"the teacher {text!r} is {people} people; at most {MOST_PEOPLE} are asked")
     return _built([*layers, base], margin, text)
 
 
@@ -90,6 +97,8 @@ def _read_part(part: str, text: str) -> tuple[str, dict[str, Any]]:
         if key not in kinds:
             takes = did_you_mean(key, [*kinds], f"settings of {name}") if kinds else f"; {name} takes none"
             raise InputError(f"the teacher {text!r}: {name} has no setting {entry!r}{takes}")
+        if key in settings:
+            raise InputError(f"the teacher {text!r}: {key} of {name} is given twice")
         settings[key] = _read_value(value, kinds[key], f"the teacher {text!r}: {key} of {name}")
     if known[name].required and not settings:
         raise InputError(f"the teacher {text!r}: {name} needs {' or '.join(kinds)}, such as {name}:{_example(name)}")

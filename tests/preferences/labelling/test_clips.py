@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import dataclasses
 import itertools
+import json
 import os
 import re
 import signal
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -221,3 +223,24 @@ def test_mujoco(tmp_path):
     frames, about = with_studio(dataset, use)
     assert (len(frames), about) == (25, ("h264 yuv420p", (240, 240), 25))
     assert any(np.abs(a.astype(float) - b).max() > 60 for a, b in itertools.pairwise(frames))  # it moves
+
+
+NOISY = """
+import os, sys
+from mdcontest.preferences.labelling import film
+
+def noisy(*_):
+    os.write(1, b"as a C library prints\\n")
+    raise film.InputError("x" * 2_000_000)
+
+film._film = noisy
+film.main(sys.argv[1])
+"""
+
+
+def test_what_an_environment_prints_is_no_answer(tmp_path):
+    dataset = make_dataset(tmp_path / "dataset", count=1)
+    done = subprocess.run(
+        [sys.executable, "-c", NOISY, dataset.path], input=b'{"clip": "c"}\n', capture_output=True, timeout=60
+    )
+    assert json.loads(done.stdout) == {"clip": "c", "error": "x" * 1000}

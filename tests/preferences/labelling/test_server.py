@@ -156,17 +156,24 @@ def answer_until_killed(server, said):
 
 def test_what_cannot_be_served(tmp_path, dataset, monkeypatch, capsys):
     (tmp_path / "noise.txt").write_bytes(b"\xff\xfe")
+    locked, other = (make_dataset(tmp_path / name, count=1) for name in ("locked", "other"))
+    (locked.path / "labels.lock").mkdir()
+    with contextlib.closing(sqlite3.connect(other.path / "labels.sqlite")) as database:
+        database.execute("PRAGMA user_version = 1")
     given = {
         "no dataset": [tmp_path / "nowhere"],
         "UTF-8": [dataset.path, "--instructions", tmp_path / "noise.txt"],
-        "at least one step": [dataset.path, "--length", 0],
+        "too long": [dataset.path, "--instructions", "/dev/zero"],
+        "1 to 2000 steps": [dataset.path, "--length", 10**9],
         "overlap": [dataset.path, "--overlap", 0],
         "--seed": [dataset.path, "--seed", -1],
         "--margin": [dataset.path, "--margin", tmp_path / "nowhere"],
+        "cannot write": [locked.path],
+        "no such table": [other.path],
         VARIABLE: [dataset.path],
     }
     for words, options in given.items():
-        monkeypatch.setenv(VARIABLE, "short" if words == VARIABLE else TOKEN)
+        monkeypatch.setenv(VARIABLE, "ένα-μακρύ-κλειδί-που-δεν-γράφεται" if words == VARIABLE else TOKEN)
         assert main(["label", "--quiet", *map(str, options)]) == 2
         said = capsys.readouterr()
         assert one_clear_line(said.err)

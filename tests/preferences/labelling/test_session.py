@@ -1,6 +1,7 @@
 """Sessions: pairs are given, answered, undone, sent into the dataset; what fails is said; what dies is made up for."""
 
 import asyncio
+import contextlib
 import time
 
 import numpy as np
@@ -10,7 +11,7 @@ from mdcontest.errors import InputError, RunError
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling import session as module
 from mdcontest.preferences.labelling.choice import Choice, starts_of
-from mdcontest.preferences.labelling.database import SENDING
+from mdcontest.preferences.labelling.database import NEW, SENDING, Database
 from mdcontest.preferences.labelling.sending import send
 from mdcontest.preferences.labelling.session import ConflictError, UnknownPairError
 from mdcontest.preferences.trajectories import TrajectoryInfo
@@ -121,6 +122,33 @@ def test_a_dataset_that_cannot_be_written_loses_nothing(dataset, monkeypatch):
 
     in_session(dataset, use)
     assert len(Dataset.open(dataset.path).entries()) == 1
+
+
+def test_answers_about_lost_trajectories_wait_and_hold_nothing_up(dataset):
+    """The server starts, the others are sent, and those are sent when their trajectories are there again."""
+
+    async def answer(session):
+        for number, given in enumerate(await held(session, "Ada")):
+            await session.answer("Ada", given.id, "first", f"k{number}", None)
+
+    in_session(dataset, answer)
+    for part in (dataset.path / "comparisons").iterdir():
+        part.unlink()
+    with contextlib.closing(Database(dataset.path / "labels.sqlite")) as database:
+        database.mark([answer.id for answer in database.answers()], NEW).result()
+    (part,) = (dataset.path / "trajectories").iterdir()
+    one = Dataset.open(dataset.path).trajectories(list(dataset.index())[:2])
+    part.rename(dataset.path / "kept")
+    Dataset.open(dataset.path).add_trajectories(one)
+
+    async def wait(session):
+        assert "no longer in" in session.problem
+
+    with pytest.raises(InputError, match="no longer in"):  # said once more at the end
+        in_session(Dataset.open(dataset.path), wait)
+    (dataset.path / "kept").rename(part)
+    in_session(Dataset.open(dataset.path), lambda session: asyncio.sleep(0))
+    assert len(Dataset.open(dataset.path).entries()) == 2
 
 
 def _full(*_):
@@ -268,7 +296,7 @@ def test_what_cannot_be_asked_about(tmp_path):
     empty = Dataset.create(tmp_path / "empty", make_dataset(tmp_path / "one", count=1).task(), 12)
     assert Choice(empty, 12).draw(3, lambda key: False) == []
     assert Choice(Dataset.open(tmp_path / "one"), 12).draw(3, lambda key: False) == []
-    with pytest.raises(InputError, match="at least one step"):
+    with pytest.raises(InputError, match="1 to 2000 steps"):
         Choice(empty, 0)
     with pytest.raises(InputError, match="--margin"):
         Choice(empty, 5, tmp_path / "nowhere")

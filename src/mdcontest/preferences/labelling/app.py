@@ -12,7 +12,6 @@ GET  /api/state?annotator=   progress, the task, instructions, what went wrong
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable
@@ -33,7 +32,7 @@ from mdcontest.preferences.references import Segment
 
 SIDES = {"left": FIRST, "right": SECOND, EQUAL: EQUAL, INCOMPARABLE: INCOMPARABLE}
 """What is said on the page, and how it is stored: the left one is the first."""
-LONGEST_NAME, LONGEST_KEY = 60, 100
+LONGEST_NAME, LONGEST_KEY, LONGEST_SECONDS = 60, 100, 1e9
 FILES = {
     "page.html": "text/html; charset=utf-8",
     "login.html": "text/html; charset=utf-8",
@@ -138,7 +137,7 @@ async def _answer(session: Session, request: Request) -> Response:
     if label is None:
         raise InputError(f"{body['label'][:40]!r} is no label; say {', '.join(SIDES)}")
     seconds = body.get("seconds")
-    if not (seconds is None or (type(seconds) in (int, float) and math.isfinite(seconds) and seconds >= 0)):
+    if not (seconds is None or (type(seconds) in (int, float) and 0 <= seconds <= LONGEST_SECONDS)):
         raise InputError("seconds must be how long it took, a number that is not negative")
     stored = await session.answer(annotator, id, label, key, None if seconds is None else float(seconds))
     return JSONResponse({"id": stored.id, "progress": session.progress(annotator)})

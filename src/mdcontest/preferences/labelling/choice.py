@@ -19,6 +19,8 @@ CANDIDATES = 20
 """Random pairs looked at for each one that is asked about, where a margin chooses."""
 MARGIN_FILE = "margin.json"
 """What a folder with a fitted margin has."""
+LONGEST = 2000
+"""Steps of a clip; its pictures are in memory while it is filmed."""
 TRIES = 20
 """Random pairs drawn for each one wanted before a dataset is taken to have no new ones."""
 
@@ -27,8 +29,8 @@ class Choice:
     """Draws pairs from a dataset that may grow meanwhile."""
 
     def __init__(self, dataset: Dataset, length: int, margin: Path | None = None, seed: int = 0) -> None:
-        if length < 1:
-            raise InputError(f"a clip needs at least one step, got a length of {length}")
+        if not 1 <= length <= LONGEST:
+            raise InputError(f"a clip has 1 to {LONGEST} steps, got a length of {length}")
         self._dataset, self._length, self._folder = dataset, length, margin
         self._rng = np.random.default_rng(seed)
         self._margin: Any = None

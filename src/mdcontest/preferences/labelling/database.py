@@ -221,8 +221,11 @@ class Database:
         return [Answer(*row) for row in rows]
 
     def _read(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self._reading.execute(text, values).fetchall()
+        try:
+            with self._lock:
+                return self._reading.execute(text, values).fetchall()
+        except sqlite3.Error as error:
+            raise FileFormatError(f"{self.path} cannot be read, or is damaged: {error}") from None
 
 
 def _said(row: Any) -> tuple[str | None, float]:

@@ -19,12 +19,15 @@ from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling.clips import Replayer, clip_path
 from mdcontest.preferences.references import Segment
 
+MOST_CHARACTERS = 1000
+"""Of an error; an environment may say anything, and a line that never ends is not read."""
+
 
 def main(folder: str) -> int:
     """Film for the dataset in `folder` until nobody asks any more."""
-    with contextlib.redirect_stdout(sys.stderr):  # whatever an environment prints is not an answer
-        answers, replayer = sys.__stdout__, None
-        dataset = Dataset.open(folder)
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # whatever an environment prints is not an answer, also where a C library of its prints it
+        replayer, dataset = None, Dataset.open(folder)
         for line in sys.stdin:
             wanted = json.loads(line)
             error = None
@@ -41,7 +44,8 @@ def main(folder: str) -> int:
                 with contextlib.suppress(Exception):  # an environment that failed may fail once more
                     replayer.close()
                 replayer = None
-            print(json.dumps({"clip": wanted["clip"], "error": error}), file=answers, flush=True)
+            said = None if error is None else error[:MOST_CHARACTERS]
+            print(json.dumps({"clip": wanted["clip"], "error": said}), file=answers, flush=True)
     return 0
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import re
 import secrets
 import signal
 import socket
@@ -116,8 +117,8 @@ def _token() -> str:
     given = os.environ.get(TOKEN)
     if given is None:
         return secrets.token_urlsafe(24)
-    if len(given) < SHORTEST_TOKEN or not all(letter.isalnum() or letter in "-_" for letter in given):
-        raise InputError(f"{TOKEN} must be at least {SHORTEST_TOKEN} letters, digits, - or _")
+    if len(given) < SHORTEST_TOKEN or not re.fullmatch("[A-Za-z0-9_-]*", given):  # a header holds no other letters
+        raise InputError(f"{TOKEN} must be at least {SHORTEST_TOKEN} letters from A to Z, digits, - or _")
     return given
 
 
@@ -137,7 +138,11 @@ def _alone(folder: Path) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    with (folder / LOCK).open("a") as lock:
+    try:
+        file = (folder / LOCK).open("a")
+    except OSError as error:
+        raise InputError(f"cannot write {folder / LOCK}: {error.strerror}; the answers go into this folder") from None
+    with file as lock:
         for _ in range(ROUNDS):
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

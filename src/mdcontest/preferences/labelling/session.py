@@ -23,7 +23,7 @@ from mdcontest.preferences.labelling.choice import Choice
 from mdcontest.preferences.labelling.database import FILE, Answer, Database
 from mdcontest.preferences.labelling.pairs import Given, Key, Pair, Place
 from mdcontest.preferences.labelling.queue import LEASE, Queue
-from mdcontest.preferences.labelling.sending import send
+from mdcontest.preferences.labelling.sending import LostError, send
 from mdcontest.preferences.labelling.studio import ClipError, Studio
 from mdcontest.preferences.references import Segment
 
@@ -88,7 +88,10 @@ class Session:
 
     async def start(self) -> None:
         """Send what an earlier process left, and begin to choose and to film."""
-        await self._send()
+        try:
+            await self._send()
+        except LostError as error:  # a part of the dataset is gone; the rest can be labelled
+            self._complain(str(error))
         self._tasks = [asyncio.create_task(self._for_ever(step)) for step in (self._refill, self._send_later)]
 
     async def stop(self) -> None:
@@ -99,6 +102,8 @@ class Session:
         await self.studio.stop()
         try:
             await self._send()
+        except LostError:
+            raise
         except InputError as error:
             raise RunError(f"{error}; the answers are in {self.database.path}, the next start sends them") from None
         finally:
