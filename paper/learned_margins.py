@@ -3,9 +3,9 @@
 For each task, algorithm and seed: train on the task's own margin (PPO: its reward), collect 500 episodes evenly over
 the first million steps, label 100 000 random pairs of outcomes, fit an ensemble of three margins (PPO: rewards), and
 train again on that. The paper leaves open what is compared and how it is labelled; here single outcomes, by choices
-with probability σ(M/τ), τ a tenth of the spread of M for rewards and half of it for the nontransitive tasks. The sign of
-M alone would not do there: on Reacher-NT it is that of the angle whatever the radius, so nobody could learn from it to
-stretch the arm (paper/LOG.md).
+with probability σ(M/τ), τ a tenth of the spread of M for rewards and half of it for the nontransitive tasks. The sign
+of M alone would not do there: on Reacher-NT it is that of the angle whatever the radius, so nobody could learn from it
+to stretch the arm (paper/LOG.md).
 
 python paper/learned_margins.py --quick
 """

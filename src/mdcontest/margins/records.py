@@ -17,7 +17,7 @@ MAX_TABULATED_PAIRS = 5000
 
 
 def margin_to_record(margin: Margin) -> dict[str, Any]:
-    """{"kind": …, argument: array, …}; a Python function or a margin of another kind becomes the matrix of its values."""
+    """{"kind": …, argument: array, …}; functions and margins of other kinds become the matrix of their values."""
     if isinstance(margin, Pairwise):
         margin = margin.tabulated(MAX_TABULATED_PAIRS)
     elif margin.kind not in KINDS:
