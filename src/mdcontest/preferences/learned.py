@@ -72,7 +72,7 @@ class Learned(Margin):
         self.ensemble, self.report = ensemble, report
 
     def __repr__(self) -> str:
-        inputs = self.ensemble.reader.size
+        inputs = len(self.ensemble.reader.names())
         return f"{type(self).__name__}({len(self.ensemble.members)} members of {inputs} inputs)"
 
 
