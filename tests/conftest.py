@@ -8,6 +8,8 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mdcontest.cli import main
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Tests that were started in the background of a shell ignore Ctrl-C, and so would every process they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -38,3 +40,14 @@ def browser():
 def count():
     """count(reduced, full): how many cases of a kind to run."""
     return lambda reduced, full: full if FULL else reduced
+
+
+@pytest.fixture
+def run(capsys):
+    """The command in this process: exit code, standard output, standard error."""
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run

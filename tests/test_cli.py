@@ -17,15 +17,6 @@ from mdcontest.cli import main
 
 
 @pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
 def contest_file(tmp_path):
     path = tmp_path / "contest.json"
     mdc.examples.make("corridor").save(path)

@@ -23,15 +23,6 @@ TINY = ["--num-steps", 64, "--minibatches", 2, "--epochs", 1, "--hidden", 8]
 RPS = ["train", "RPSContinuous", *TINY]
 
 
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return run
-
-
 def command(*arguments):
     return [sys.executable, "-m", "mdcontest.cli", *map(str, arguments)]
 

@@ -21,15 +21,6 @@ QUICK = ["--updates", 50, "--penalty", 0.001, "--members", 2, "--hidden", "16", 
 COMMAS = "aggregated:3,majority=true+sign"
 
 
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
     """300 comparisons by ann, some of them incomparable, and 100 by a teacher whose name has a comma."""

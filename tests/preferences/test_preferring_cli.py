@@ -7,22 +7,12 @@ import pytest
 
 from datasets import filled, trajectory
 from mdcontest import tasks
-from mdcontest.cli import main
 from mdcontest.learn import HPIClip
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.references import Comparison, Segment
 from mdcontest.preferences.summary import agreement
 from small_games import TINY
 from sweeps import one_clear_line
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")

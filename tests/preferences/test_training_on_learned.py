@@ -10,7 +10,6 @@ import pytest
 
 from learned_margins import STEP, random_margin
 from mdcontest import tasks
-from mdcontest.cli import main
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.experiments.store import Store
 from mdcontest.experiments.sweep import Sweep, read_sweep
@@ -54,15 +53,6 @@ def folders(tmp_path):
     for name, margin in {"skew": learned(), "other": learned(seed=1), "reward": learned("reward")}.items():
         margin.save(tmp_path / name)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def train(agent, folder, iterations=6, **options):
