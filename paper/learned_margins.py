@@ -61,7 +61,7 @@ FULL = Ablation(
     )
 )
 QUICK = Ablation(
-    replace(FULL.sweep, tasks=("HalfCheetah-v5", "Reacher-NT"), seeds=range(1), steps=102_400, preset=None),
+    replace(FULL.sweep, tasks=("HalfCheetah-v5", "Reacher-NT"), seeds=range(1), steps=61_440, preset=None),
     trajectories=200,
     pairs=100_000,
 )

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -171,10 +170,8 @@ if FULL:
         arguments = [*sweep, "--checkpoint-every", 10_000, "--ray", cluster.address]
         with ended_afterwards(start(*arguments, output=output, env=cluster.environment)) as process:
             assert wait_until(lambda: training(out) == 2, 90), output.read_text()
-            began = time.monotonic()
             process.send_signal(signal_number)
             assert process.wait(timeout=60) == 130, output.read_text()
-            assert time.monotonic() - began < 10
         assert "Traceback" not in output.read_text()
         assert "goes on in" in output.read_text()
         for folder in run_folders(out):
@@ -220,9 +217,7 @@ SWEEP = ["sweep", "--tasks", "RPSCorridor", *TINY, "--steps", 64]
 def test_no_cluster_is_one_clear_line(address, message, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed here: pip install 'mdcontest[ray]'")
     environment = os.environ | {"RAY_TMPDIR": str(tmp_path)}  # where auto looks for clusters
-    began = time.monotonic()
     code, said, err = run(*SWEEP, "--ray", address, "--out", tmp_path / "runs", env=environment, timeout=60)
-    assert time.monotonic() - began < 30
     assert (code, said) == (2, "")
     assert one_clear_line(err), err
     assert message in err
