@@ -81,7 +81,8 @@ def test_a_sweep_whose_workers_and_parent_are_killed(seed, undisturbed, whole_sw
     assert mid_run >= kills // 3
     assert results(out) == undisturbed
     assert not leftovers(out)
-    assert kills - 4 <= deaths(out) <= kills + 4, "a death is written down once, unless nobody was there to do it"
+    unsure = 4 + kills // 10  # nobody was there to write it down, or the run was done already
+    assert kills - unsure <= deaths(out) <= kills + unsure, "a death is written down once"
     code, text, err = run(*arguments, env=compiled)
     assert (code, err) == (0, "")
     assert text == f"{len(undisturbed)} done ({len(undisturbed)} of them before), 0 failed, in {out}\n"

@@ -15,6 +15,7 @@ from mdcontest.commands.asking import add_asking, make_asking
 from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
 from mdcontest.errors import InputError
 from mdcontest.extras import require_learning
+from mdcontest.interrupts import noted, stop_if_asked
 from mdcontest.settings import ALGORITHM_NAMES, algorithm_name
 from mdcontest.threads import one_thread
 
@@ -183,7 +184,8 @@ def _train_here(spec: RunSpec, show: bool, asking: Asking | None = None) -> Resu
 
     last: list[Any] = []
     try:
-        with asking or contextlib.nullcontext():
+        # Ctrl-C while the page's process is looked after could be dropped where it happens to arrive.
+        with noted() if asking else contextlib.nullcontext(), asking or contextlib.nullcontext():
             train(spec, show, lambda agent, progress: _after_iteration(agent, progress, last, asking))
     except InputError as error:
         if not is_started(Path(spec.folder)):
@@ -199,6 +201,7 @@ def _after_iteration(agent: Agent, progress: Progress, last: list[Any], asking: 
     last[:] = [progress]
     if asking is not None:
         asking(agent, progress)
+        stop_if_asked()
 
 
 def _print_results(results: list[Result]) -> None:
