@@ -14,10 +14,10 @@ import pytest
 
 import mdcontest as mdc
 from mdcontest.learn import asking as asking_module
-from mdcontest.learn.asking import MARGIN, PREFERENCES, Asking, AskSettings
+from mdcontest.learn.asking import MARGIN, Asking, AskSettings
 from mdcontest.learn.spec import find_runs
 from mdcontest.preferences.asked import AskedMargin
-from mdcontest.preferences.dataset import Dataset, segments_of
+from mdcontest.preferences.dataset import OF_A_RUN, Dataset, segments_of
 from mdcontest.preferences.labelling.client import Client
 from mdcontest.preferences.references import Segment
 from sweeps import TINY, ended_afterwards, one_clear_line, pause, run, start, wait_until
@@ -75,7 +75,7 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path):
     with ended_afterwards(start(*arguments, output=output, keep_stdout=True)) as process:
         assert wait_until(lambda: link_in(output) or process.poll() is not None, 90), output.read_text()
         (folder,) = find_runs(tmp_path / "runs")
-        with Person(link_in(output), folder / PREFERENCES):
+        with Person(link_in(output), folder / OF_A_RUN):
             assert wait_until(lambda: "margin 1, from" in output.read_text(), 90), output.read_text()
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130, output.read_text()
@@ -84,7 +84,7 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path):
     assert isinstance(agent.task.margin, AskedMargin)
     learned = agent.task.margin.current
     assert learned.report["fitted_to"] + learned.report["held_out"] >= 12
-    dataset = Dataset.open(folder / PREFERENCES)
+    dataset = Dataset.open(folder / OF_A_RUN)
     assert {entry.annotator for entry in dataset.entries()} == {"a person"}
     assert len(dataset.index()) >= 4
     # What was learned is used: not everything is alike to it.

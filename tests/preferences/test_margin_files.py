@@ -106,7 +106,7 @@ def test_another_margin_in_the_same_folder(saved):
     other = random_margin("general", 5)
     other.save(folder)
     assert same_margin(load_margin(folder), other)
-    assert sorted(path.name for path in folder.iterdir()) == ["margin.json", members_file(folder).name]
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "margin.json", members_file(folder).name]
     other.save(folder)
     assert same_margin(load_margin(folder), other)
 
@@ -278,7 +278,7 @@ def test_a_full_disk_leaves_the_old_margin(saved, monkeypatch, fails):
     assert same_margin(load_margin(folder), margin)
     assert not list(folder.glob("*.tmp"))
     random_margin("reward", 9).save(folder)
-    assert len(list(folder.iterdir())) == 2, "what an interrupted save left is gone after the next"
+    assert len(list(folder.iterdir())) == 3, "what an interrupted save left is gone after the next"
 
 
 KILLED = """
@@ -310,7 +310,7 @@ def test_killed_while_saving(saved, calls):
 def test_saving_where_one_cannot(tmp_path):
     (tmp_path / "file").write_text("")
     for where in (tmp_path / "file", tmp_path / "file" / "below", "nul\0l"):
-        with pytest.raises(InputError, match="cannot write the margin to"):
+        with pytest.raises(InputError, match="cannot make the folder"):
             random_margin("skew").save(where)
 
 

@@ -11,8 +11,6 @@ from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError
 
 MOST_INSTRUCTIONS = 1 << 16
-OF_A_RUN = "preferences"
-"""The folder of a run that holds its dataset."""
 TRAJECTORIES = 100
 """Episodes collected of a run that has no dataset yet."""
 
@@ -75,7 +73,7 @@ def run_label(options: argparse.Namespace) -> int:
 def _dataset(folder: Path, seed: int, quiet: bool) -> Path:
     """The folder of a dataset; of a run, its own, with trajectories collected where it has none."""
     from mdcontest.learn.runs import DESCRIPTION
-    from mdcontest.preferences.dataset import Dataset
+    from mdcontest.preferences.dataset import OF_A_RUN, Dataset
 
     if not (folder / DESCRIPTION).is_file():
         return Dataset.open(folder).path

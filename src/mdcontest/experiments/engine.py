@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.experiments.jobs import TRAIN, Ending, Job
 from mdcontest.files import read_record, write_record
+from mdcontest.folders import make_folder
 from mdcontest.interrupts import stop_if_asked
 from mdcontest.learn.checkpoint import list_checkpoints
-from mdcontest.learn.runs import make_folder
 
 FAILURES, FAILURES_FORMAT = "failures.json", "mdcontest/failures"
 DEATHS = 50

@@ -15,9 +15,10 @@ from mdcontest.experiments.processes import LocalProcesses
 from mdcontest.experiments.ray_cluster import RayCluster
 from mdcontest.experiments.store import Store
 from mdcontest.experiments.table import last_progress, sweep_table
+from mdcontest.folders import lock_folder, make_folder
 from mdcontest.gap.curve import BEHAVIOUR, GAPS
 from mdcontest.learn.logs import Progress
-from mdcontest.learn.runs import lock_folder, make_folder, remove_leftovers
+from mdcontest.learn.runs import remove_leftovers
 from mdcontest.learn.spec import RunSpec
 
 RETRIES = 2

@@ -17,6 +17,7 @@ import numpy as np
 
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record, write_record
+from mdcontest.folders import make_folder
 from mdcontest.gap.averages import thinned
 from mdcontest.gap.estimate import GapSettings, measure
 from mdcontest.learn.agent import Agent
@@ -24,7 +25,7 @@ from mdcontest.learn.export import IDENTITY, identity_columns
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.past import PastPolicy, past_policy
 from mdcontest.learn.play import Trajectories, sample_trajectories
-from mdcontest.learn.runs import make_folder, read_description
+from mdcontest.learn.runs import read_description
 from mdcontest.margins import Classes
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.tables import write_table

@@ -22,19 +22,15 @@ import numpy as np
 from mdcontest.errors import InputError, did_you_mean
 from mdcontest.interrupts import asked as stop_asked
 from mdcontest.learn.agent import Agent
+from mdcontest.learn.collect import Episode, play
 from mdcontest.learn.logs import Progress
 from mdcontest.learn.margins import MARGIN
-from mdcontest.learn.past import past_policy
-from mdcontest.learn.play import MOST_STEPS, play_episode
 from mdcontest.preferences.asked import AskedMargin
-from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.dataset import OF_A_RUN, Dataset
 from mdcontest.preferences.labels import INCOMPARABLE
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.preferences.networks import MODELS
-from mdcontest.preferences.trajectories import Trajectory
 
-PREFERENCES = "preferences"
-"""The dataset within a run's folder."""
 FIT_LOG = "fit.log"
 LONGEST_WAIT = 86_400.0
 """Seconds between two iterations, however slow the pace: a day."""
@@ -117,7 +113,7 @@ class Asking:
     def _start(self, agent: Agent, progress: Progress) -> None:
         if agent.folder is None or not isinstance(agent.task.margin, AskedMargin):
             raise InputError("asking needs a run in a folder whose task has an AskedMargin")
-        self._dataset = Dataset.at(agent.folder / PREFERENCES, agent.task.true, agent.settings.horizon)
+        self._dataset = Dataset.at(agent.folder / OF_A_RUN, agent.task.true, agent.settings.horizon)
         if not self._dataset.index():
             self._film(agent, 0, self.settings.first_episodes)
         (agent.folder / MARGIN).mkdir(exist_ok=True)
@@ -143,24 +139,12 @@ class Asking:
             self.say("the labelling page has ended; Ctrl-C and mdcontest train --resume serve it again")
 
     def _film(self, agent: Agent, steps: int, episodes: int) -> None:
-        """Add episodes of the policy as it was after `steps` steps; each can be played again from its seed."""
-        if self._dataset is None:
+        """Add episodes of the policy as it was after `steps` steps."""
+        if self._dataset is None or agent.folder is None:
             raise AssertionError("filming begins with _start")
-        policy, found = past_policy(agent, steps, "last"), []
-        env = agent.task.make_env(agent.settings.horizon)
-        try:
-            for number in range(episodes):
-                seed = int(np.random.SeedSequence([agent.seed, steps, number]).generate_state(1)[0])
-                policy.seed_predictions(seed + 1)
-                played = play_episode(agent.task, policy, env, seed, max_steps=MOST_STEPS)
-                found.append(Trajectory(played.outcomes, played.terminated, seed, self._source(agent), steps))
-        finally:
-            env.close()
-        self._dataset.add_trajectories(found)
-
-    @staticmethod
-    def _source(agent: Agent) -> str:
-        return agent.folder.name if agent.folder is not None else ""
+        seeds = np.random.SeedSequence([agent.seed, steps]).generate_state(episodes)
+        planned = [Episode(agent, agent.folder.name, steps, int(seed)) for seed in seeds]
+        self._dataset.add_trajectories(list(play(planned)))
 
     # --- fitting ------------------------------------------------------------------------------------------
 

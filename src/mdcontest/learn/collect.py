@@ -35,7 +35,7 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class _Episode:
+class Episode:
     """One episode to play: which policy of which run, and the seed of its environment and its draws."""
 
     agent: Agent
@@ -82,7 +82,7 @@ def _collect(
     max_steps: int | None,
     progress: bool,
 ) -> Collected:
-    planned: list[_Episode] = []
+    planned: list[Episode] = []
     for number, (agent, folder) in enumerate(zip(agents, folders, strict=True)):
         share = len(range(number, trajectories, len(agents)))
         planned += plan(agent, folder.resolve().name, share, seed, max_steps)
@@ -96,7 +96,7 @@ def _collect(
     return Collected(dataset, len(missing), len(planned) - len(missing))
 
 
-def plan(agent: Agent, source: str, count: int, seed: int, max_steps: int | None = None) -> list[_Episode]:
+def plan(agent: Agent, source: str, count: int, seed: int, max_steps: int | None = None) -> list[Episode]:
     """`count` episodes of a run, at whole iterations spread evenly from none to the last, each with its own seed."""
     batch, done = agent.settings.batch_size, len(agent.learner.iterates)
     if max_steps is not None and max_steps < 1:
@@ -105,14 +105,14 @@ def plan(agent: Agent, source: str, count: int, seed: int, max_steps: int | None
     iterations = np.round(np.linspace(0, last, count)).astype(int) if count > 1 else np.full(count, last)
     # A run's name is part of the seed, so that two runs do not begin their episodes in the same states.
     streams = np.random.SeedSequence([seed, zlib.crc32(source.encode())]).generate_state(count)
-    return [_Episode(agent, source, int(k) * batch, int(s)) for k, s in zip(iterations, streams, strict=True)]
+    return [Episode(agent, source, int(k) * batch, int(s)) for k, s in zip(iterations, streams, strict=True)]
 
 
-def _play_all(dataset: Dataset, episodes: list[_Episode], advance: Callable[[int], None]) -> None:
+def _play_all(dataset: Dataset, episodes: list[Episode], advance: Callable[[int], None]) -> None:
     """Play and store; what was played before an error or an interruption is stored, too."""
     played: list[Trajectory] = []
     try:
-        for trajectory in _trajectories(episodes):
+        for trajectory in play(episodes):
             played.append(trajectory)
             if sum(map(len, played)) >= PART_STEPS:
                 dataset.add_trajectories(played)
@@ -123,10 +123,11 @@ def _play_all(dataset: Dataset, episodes: list[_Episode], advance: Callable[[int
             dataset.add_trajectories(played)
 
 
-def _trajectories(episodes: list[_Episode]) -> Iterator[Trajectory]:
+def play(episodes: Sequence[Episode]) -> Iterator[Trajectory]:
+    """Each as it can be played again from its seed; all are of runs on the same task with the same horizon."""
     if not episodes:
         return
-    task, horizon = episodes[0].agent.task, episodes[0].agent.settings.horizon  # the same for all runs of a dataset
+    task, horizon = episodes[0].agent.task, episodes[0].agent.settings.horizon
     env = task.make_env(horizon)
     try:
         policy, of = None, None

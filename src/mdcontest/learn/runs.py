@@ -10,17 +10,15 @@ RUN/checkpoints/…                                      see checkpoint.py
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from mdcontest.errors import BusyError, FileFormatError, InputError
+from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record, write_record
+from mdcontest.folders import lock_folder, make_folder
 from mdcontest.learn import cloning, iterates
 from mdcontest.learn.checkpoint import identity, newest_identity, write_checkpoint
 from mdcontest.learn.export import export_logs
@@ -28,6 +26,7 @@ from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.margins import keep_margin, margin_entry
 from mdcontest.learn.persist import learner_record
 from mdcontest.learn.rollout import Episode
+from mdcontest.tasks.records import task_record
 
 if TYPE_CHECKING:
     from mdcontest.learn.agent import Agent
@@ -124,14 +123,6 @@ class RunFolder:
         self._lock = None
 
 
-def make_folder(path: Path) -> None:
-    """The folder, or an error in one line."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot make the folder {path}: {getattr(error, 'strerror', None) or error}") from None
-
-
 def remove_leftovers(folder: Path, of: str = "") -> None:
     """Half-written files of a process that was killed, of all files or of one; for whoever holds the folder's lock."""
     for path in folder.glob(f".{of}.*.tmp" if of else ".*.tmp"):
@@ -194,16 +185,8 @@ def agent_record(agent: Agent) -> dict[str, Any]:
 
 def identity_record(agent: Agent) -> dict[str, Any]:
     """What a run is; kept in run.json for people and in every checkpoint, under its checksum, for the machine."""
-    task = agent.task
-    env = task.env if isinstance(task.env, str) else getattr(task.env, "__qualname__", type(task.env).__name__)
     return {
-        "task": {
-            "name": task.name,
-            "registered": task.settings is not None,
-            "settings": plain(task.settings),
-            "env": env,
-        }
-        | margin_entry(task),
+        "task": task_record(agent.task) | margin_entry(agent.task),
         "algorithm": agent.algorithm.name,
         "seed": agent.seed,
         "settings": agent.settings.record(),
@@ -220,17 +203,6 @@ def describe(agent: Agent, checkpoint_every: int, tensorboard: bool) -> dict[str
     }
 
 
-def plain(settings: Any) -> Any:
-    """Settings of a task as JSON knows them; what it does not know is refused before anything is trained."""
-
-    def convert(value: Any) -> Any:
-        if isinstance(value, np.generic | np.ndarray):
-            return value.tolist()
-        raise InputError(f"the task's setting {value!r} cannot be stored with a run; use numbers, texts and lists")
-
-    return None if settings is None else json.loads(json.dumps(dict(settings), default=convert))
-
-
 def versions() -> dict[str, str]:
     """What the run ran on."""
     found = {"python": platform.python_version(), "machine": platform.machine()}
@@ -245,21 +217,3 @@ def read_description(path: Path) -> dict[str, Any]:
     if not (path / DESCRIPTION).is_file():
         raise FileFormatError(f"{path} holds no run: there is no {DESCRIPTION} in it")
     return read_record(path / DESCRIPTION, FORMAT, max_bytes=MAX_BYTES)
-
-
-def lock_folder(path: Path, name: str = ".lock", doing: str = "training in") -> IO[bytes] | None:
-    """Held while a process trains in the folder; the system lets go of it when the process ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks here
-        return None
-    try:
-        file = open(path / name, "wb")  # noqa: SIM115
-    except OSError as error:
-        raise InputError(f"cannot write to the folder {path}: {error.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise BusyError(f"another process is {doing} {path}") from None
-    return file

@@ -15,11 +15,12 @@ from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.margins import margin_entry
-from mdcontest.learn.runs import DESCRIPTION, FINISHED, plain, read_description
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
 from mdcontest.preferences.asked import ASK, AskedMargin
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
+from mdcontest.tasks.records import plain
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import FileFormatError, InputError, preview
-from mdcontest.preferences.description import make_folder
+from mdcontest.folders import make_folder
 from mdcontest.preferences.labels import LABELS, Label
 from mdcontest.preferences.references import WITHDRAWN, Comparison, Segment
 from mdcontest.tables import read_table, write_table
@@ -86,7 +86,7 @@ class ComparisonLog:
         if not new:
             return 0
         before = {row.id for row in new if self._counts(row.id)}
-        make_folder(self.folder)  # an empty one does not survive every copy of a dataset
+        make_folder(self.folder, parents=False)  # an empty one does not survive every copy of a dataset
         path = self.folder / f"{_name(new)}.parquet"
         write_table(path, FORMAT, COLUMNS, _columns(new))
         self._take(new)

@@ -19,22 +19,24 @@ import numpy as np
 from mdcontest import tasks
 from mdcontest.arrays import Ints
 from mdcontest.errors import InputError, preview
+from mdcontest.folders import make_folder
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.comparison_log import ComparisonLog
 from mdcontest.preferences.comparisons import Comparisons, Segments
 from mdcontest.preferences.description import (
     is_described,
-    make_folder,
     read_description,
-    task_record,
     write_description,
 )
 from mdcontest.preferences.references import Comparison, Segment
 from mdcontest.preferences.trajectories import Trajectory, TrajectoryInfo, join, require_layout
 from mdcontest.preferences.trajectory_parts import open_part, read_infos, read_trajectories, write_part
 from mdcontest.tasks import Task
+from mdcontest.tasks.records import task_record
 
 TRAJECTORIES, COMPARISONS = "trajectories", "comparisons"
+OF_A_RUN = "preferences"
+"""The folder of a run that holds its own dataset."""
 
 
 class Dataset:
@@ -56,7 +58,7 @@ class Dataset:
     @classmethod
     def _make(cls, folder: Path, task: Task, horizon: int | None) -> Dataset:
         for name in (TRAJECTORIES, COMPARISONS):
-            make_folder(folder / name, parents=True)
+            make_folder(folder / name)
         return cls(folder, write_description(folder, task, horizon), task)
 
     @classmethod
@@ -119,7 +121,7 @@ class Dataset:
             expected = open_part(parts[0])[1] if parts else next(iter(new.values())).layout
             for trajectory in new.values():
                 require_layout(trajectory.layout, expected, f"the dataset {self.path}")
-            make_folder(self.path / TRAJECTORIES)
+            make_folder(self.path / TRAJECTORIES, parents=False)
             write_part(self.path / TRAJECTORIES, list(new.values()))
         return [trajectory.id for trajectory in trajectories]
 

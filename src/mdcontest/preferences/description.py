@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record, write_record
 from mdcontest.tasks import Task
+from mdcontest.tasks.records import task_record
 
 FORMAT, FILE = "mdcontest/preferences", "dataset.json"
 MAX_BYTES = 1 << 24
@@ -22,14 +20,6 @@ def is_described(folder: Path) -> bool:
         return (folder / FILE).is_file()
     except (OSError, ValueError) as error:
         raise InputError(f"cannot use the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
-
-
-def make_folder(folder: Path, parents: bool = False) -> None:
-    """Make it where it is not there, if asked for with those above it."""
-    try:
-        folder.mkdir(parents=parents, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot make the folder {folder}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def write_description(folder: Path, task: Task, horizon: int | None) -> dict[str, Any]:
@@ -54,16 +44,3 @@ def read_description(folder: Path) -> dict[str, Any]:
     if horizon is not None and (type(horizon) is not int or horizon < 1):
         raise FileFormatError(f"{folder / FILE} was changed or damaged: its horizon is {horizon!r}")
     return {"task": about, "horizon": horizon}
-
-
-def task_record(task: Task) -> dict[str, Any]:
-    """What a task is, as dataset.json says it."""
-
-    def convert(value: Any) -> Any:
-        if isinstance(value, np.generic | np.ndarray):
-            return value.tolist()
-        raise InputError(f"the task's setting {value!r:.60} cannot be stored; use numbers, texts and lists")
-
-    env = task.env if isinstance(task.env, str) else getattr(task.env, "__qualname__", type(task.env).__name__)
-    settings = None if task.settings is None else json.loads(json.dumps(dict(task.settings), default=convert))
-    return {"name": task.name, "registered": task.settings is not None, "settings": settings, "env": env}

@@ -23,6 +23,7 @@ import safetensors.numpy
 
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import atomic_write, read_record, write_record
+from mdcontest.folders import lock_folder, make_folder
 from mdcontest.preferences import networks
 from mdcontest.preferences.ensemble import Ensemble
 from mdcontest.preferences.inputs import Field, InputReader
@@ -36,6 +37,8 @@ DAMAGED = (
 )
 """What reading a record of the right format but a wrong content raises."""
 MEMBERS = re.compile(r"members-[0-9a-f]{16}\.safetensors")
+PATIENCE = 20.0
+"""Seconds that another process may take to save its margin in the same folder."""
 MAX_BYTES = 1 << 28
 """Of each of the two files."""
 
@@ -43,11 +46,13 @@ MAX_BYTES = 1 << 28
 def save_margin(margin: Learned, folder: str | Path) -> None:
     """Write a learned margin to a folder, replacing the one in it."""
     path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        held = [entry.name for entry in path.iterdir() if MEMBERS.fullmatch(entry.name)]
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write the margin to {path}: {getattr(error, 'strerror', None) or error}") from None
+    make_folder(path)
+    with lock_folder(path, doing="saving a margin in", patience=PATIENCE) or contextlib.nullcontext():
+        _replace_margin(margin, path)
+
+
+def _replace_margin(margin: Learned, path: Path) -> None:
+    held = [entry.name for entry in path.iterdir() if MEMBERS.fullmatch(entry.name)]
     content = _members(margin.ensemble)
     name = f"members-{hashlib.sha256(content).hexdigest()[:16]}.safetensors"
     with atomic_write(path / name) as file:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from mdcontest.errors import InputError, preview
 from mdcontest.experiments.store import Store
-from mdcontest.learn.runs import FAILED, make_folder
+from mdcontest.folders import make_folder
+from mdcontest.learn.runs import FAILED
 from mdcontest.report import study_tables
 from mdcontest.report.page import Section, write_page
 from mdcontest.report.statistics import MIN_SEEDS

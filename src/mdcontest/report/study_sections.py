@@ -14,7 +14,7 @@ from mdcontest import tasks
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Run, Store
 from mdcontest.files import atomic_write
-from mdcontest.learn.runs import make_folder
+from mdcontest.folders import make_folder
 from mdcontest.report import study_tables
 from mdcontest.report.page import Details, InlineFigure, Section
 from mdcontest.report.plots import as_svg

@@ -198,7 +198,7 @@ def test_no_pairs_then_some_then_a_crash_after_a_click(browser, tmp_path, count)
             clicks += 2
             page.wait_for(f"!{LOST} || {SAVED}.startsWith('Saved')")
             server = start_labelling(dataset.path, length=12, repeat=0.0, token=TOKEN, port=server.port)
-            page.wait_for(f"{LOST} && localStorage.getItem('mdcontest.outbox') === '[]'")
+            page.wait_for(f"{LOST} && sessionStorage.getItem('mdcontest.outbox') === '[]'")
         assert f"{clicks} by you" in page.wait_for(f"{NUMBERS}.includes('{clicks} by') && {NUMBERS}")
     finally:
         server.stop()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import BusyError, InputError
+from mdcontest.folders import lock_folder
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling.session import LabelOptions, Session
 
@@ -25,8 +26,8 @@ TOKEN = "MDCONTEST_LABEL_TOKEN"
 """The environment variable that holds the token, for servers that are started again under the same link."""
 SHORTEST_TOKEN = 16
 LOCK = "labels.lock"
-ROUNDS, PAUSE = 50, 0.2
-"""Attempts to be the only server of a dataset, and seconds between two."""
+PATIENCE = 10.0
+"""Seconds that a server which is just ending may take to let go."""
 WILDCARDS = ("0.0.0.0", "::", "")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -134,24 +135,14 @@ def _names(host: str) -> tuple[str, list[str]]:
 def _alone(folder: Path) -> Iterator[None]:
     """One server a dataset: two would not know whom the other asks. One that is just ending is waited for."""
     try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
+        lock = lock_folder(folder, LOCK, patience=PATIENCE)
+    except BusyError:
+        raise BusyError(f"another server labels {folder} already; open its link, or end it first") from None
     try:
-        file = (folder / LOCK).open("a")
-    except OSError as error:
-        raise InputError(f"cannot write {folder / LOCK}: {error.strerror}; the answers go into this folder") from None
-    with file as lock:
-        for _ in range(ROUNDS):
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                threading.Event().wait(PAUSE)
-        else:
-            raise BusyError(f"another server labels {folder} already; open its link, or end it first")
         yield
+    finally:
+        if lock is not None:
+            lock.close()
 
 
 @contextlib.contextmanager

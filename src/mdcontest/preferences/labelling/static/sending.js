@@ -1,5 +1,6 @@
 // What is to be sent goes into a box that outlives a reload, and leaves it when the server has stored it. Everything is
-// sent in order, again and again with the same key, so a lost connection neither loses an answer nor doubles it.
+// sent in order, again and again with the same key, so a lost connection neither loses an answer nor doubles it. Every tab
+// has a box of its own: two that shared one would overwrite each other's.
 
 const PLACE = "mdcontest.outbox";
 const FIRST_PAUSE = 400, LONGEST_PAUSE = 4000;
@@ -34,7 +35,7 @@ export class Outbox {
   constructor(on) {
     this.on = on;
     try {
-      this.#entries = JSON.parse(localStorage.getItem(PLACE) ?? "[]");
+      this.#entries = JSON.parse(sessionStorage.getItem(PLACE) ?? "[]");
     } catch {
       this.#entries = []; // no storage here: answers still outlive a lost connection, though not a reload
     }
@@ -89,7 +90,7 @@ export class Outbox {
 
   #keep() {
     try {
-      localStorage.setItem(PLACE, JSON.stringify(this.#entries));
+      sessionStorage.setItem(PLACE, JSON.stringify(this.#entries));
     } catch {
       // no storage here, see above
     }

@@ -1,0 +1,46 @@
+"""Folders that several processes may want: made, or held by one of them at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from mdcontest.errors import BusyError, InputError
+
+PAUSE = 0.1
+"""Seconds between two attempts at a lock."""
+
+
+def make_folder(path: Path, parents: bool = True) -> None:
+    """The folder, unless told otherwise with those above it, or an error in one line."""
+    try:
+        path.mkdir(parents=parents, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot make the folder {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def lock_folder(path: Path, name: str = ".lock", doing: str = "training in", patience: float = 0.0) -> IO[bytes] | None:
+    """Held until it is closed; the system lets go of it when the process ends, however it ends.
+
+    `doing` is what another process would be at; for `patience` seconds it is waited for.
+    """
+    try:
+        import fcntl
+    except ImportError:  # no such locks here
+        return None
+    try:
+        file = open(path / name, "wb")  # noqa: SIM115
+    except OSError as error:
+        raise InputError(f"cannot write {path / name}: {error.strerror}") from None
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            if time.monotonic() >= until:
+                file.close()
+                raise BusyError(f"another process is {doing} {path}") from None
+            threading.Event().wait(PAUSE)
