@@ -16,7 +16,15 @@ def recurrent_classes(arcs: Matrix) -> list[Ints]:
     source = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     closed = np.ones(count, bool)
     closed[label[source[label[source] != label[graph.indices]]]] = False
-    return [np.flatnonzero(label == k) for k in np.flatnonzero(closed)]
+    return members_of(label, np.flatnonzero(closed))
+
+
+def members_of(label: Ints, wanted: Ints) -> list[Ints]:
+    """For each wanted label, ascending, the sorted places that have it; one pass however many labels there are."""
+    places = np.flatnonzero(np.isin(label, wanted))
+    places = places[np.argsort(label[places], kind="stable")]
+    ends = np.searchsorted(label[places], wanted, side="right")
+    return np.split(places, ends[:-1]) if len(wanted) else []
 
 
 def with_bottom(matrix: Matrix, restart: Matrix, start: Matrix) -> Matrix:

@@ -41,7 +41,11 @@ class Conditions:
         )
 
 
+SHARPENED_STATES = 300
+"""Up to here, where a common part bounds τ already, states that no policy can avoid are tried for a better bound."""
+
 _known: WeakKeyDictionary[Contest, Conditions] = WeakKeyDictionary()
+_unichain: WeakKeyDictionary[Contest, Verdict] = WeakKeyDictionary()
 
 
 def check_conditions(contest: Contest) -> Conditions:
@@ -52,11 +56,13 @@ def check_conditions(contest: Contest) -> Conditions:
 
 
 def _check(contest: Contest) -> Conditions:
-    graph = ContestGraph(contest.dynamics)
     epsilon, measure = overlap_of_rows(contest.dynamics)
     if epsilon > 0:
-        unichain = aperiodic = Verdict("yes", Minorisation(epsilon, tuple(measure.tolist())))
-    else:
+        unichain = aperiodic = Verdict("yes", Minorisation(epsilon, measure))
+        if contest.num_states > SHARPENED_STATES:  # a second bound on τ would cost more than it can be worth
+            return Conditions(unichain, aperiodic, *bound_on_tau(contest.dynamics, epsilon, []))
+    graph = ContestGraph(contest.dynamics)
+    if epsilon == 0:
         unichain = unichain_verdict(graph)
     hubs = unavoidable_states(contest.dynamics, graph) if unichain == "yes" else []
     if epsilon == 0:
@@ -65,11 +71,22 @@ def _check(contest: Contest) -> Conditions:
     return Conditions(unichain, aperiodic, tau, tau_from)
 
 
-def refuse_if_not_unichain(contest: Contest) -> Conditions:
-    """The conditions, or an error naming two classes if the contest is provably not unichain."""
-    found = check_conditions(contest)
-    if found.unichain == "no":
-        witness: DisjointClasses = found.unichain.witness
+def unichain_condition(contest: Contest) -> Verdict:
+    """The verdict on unichain alone, which costs much less than a bound on τ. Remembered for each contest."""
+    if contest in _known:
+        return _known[contest].unichain
+    if contest not in _unichain:
+        epsilon, measure = overlap_of_rows(contest.dynamics)
+        proved = Verdict("yes", Minorisation(epsilon, measure)) if epsilon > 0 else None
+        _unichain[contest] = proved or unichain_verdict(ContestGraph(contest.dynamics))
+    return _unichain[contest]
+
+
+def refuse_if_not_unichain(contest: Contest) -> Verdict:
+    """The verdict, or an error naming two classes if the contest is provably not unichain."""
+    found = unichain_condition(contest)
+    if found == "no":
+        witness: DisjointClasses = found.witness
         named = " and in ".join(contest.describe_states(part.states) for part in (witness.first, witness.second))
         raise NotUnichainError(witness.first.states, witness.second.states, named)
     return found

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array, read_numbers
-from mdcontest.errors import FileFormatError, InputError, preview
+from mdcontest.errors import PREVIEWED, FileFormatError, InputError, preview
 from mdcontest.files import read_record, to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_from_record, margin_to_record
+from mdcontest.names import Timed, read_names, stored_names
 from mdcontest.transitions import Transitions, read_transitions
 
 FORMAT = "mdcontest/contest"
@@ -68,8 +69,8 @@ class Contest:
         if horizon is not None and (horizon < 1 or self.num_states % horizon):
             raise InputError(f"{self.num_states} states cannot be {horizon} layers of equal size")
         self.name = name
-        self.state_names = _names(state_names, self.num_states, "state")
-        self.action_names = _names(action_names, self.num_actions, "action")
+        self.state_names = read_names(state_names, self.num_states, "state")
+        self.action_names = read_names(action_names, self.num_actions, "action")
         self.horizon = horizon
         return self
 
@@ -115,7 +116,8 @@ class Contest:
 
     def describe_states(self, states: Sequence[int]) -> str:
         """States by name, shortened for error texts."""
-        return preview([str(self.state_names[s]) for s in states])
+        shown = states[: PREVIEWED + 1]
+        return preview([str(self.state_names[s]) for s in shown], PREVIEWED, len(states))
 
     def __repr__(self) -> str:
         return f"Contest({self.name!r}: {self.num_states} states, {self.num_actions} actions, {self.margin!r})"
@@ -153,12 +155,11 @@ class Contest:
         """
         if not (isinstance(horizon, int | np.integer) and horizon >= 1):
             raise InputError(f"the horizon must be a whole number of steps, at least 1, got {horizon}")
-        states = [f"{name} at {t}" for t in range(horizon) for name in self.state_names]
         return Contest._made(
             self.dynamics.time_expanded(int(horizon)),
             self.margin.tiled(int(horizon)),
             f"{self.name}, horizon {horizon}",
-            states,
+            Timed(self.state_names, int(horizon)),
             self.action_names,
             int(horizon),
         )
@@ -199,8 +200,8 @@ class Contest:
             "name": self.name,
             "states": self.num_states,
             "actions": self.num_actions,
-            "state_names": self.state_names,
-            "action_names": self.action_names,
+            "state_names": stored_names(self.state_names),
+            "action_names": stored_names(self.action_names),
             "horizon": self.horizon,
             "start": self.start,
             "transitions": transitions,
@@ -285,18 +286,13 @@ def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:
             raise FileFormatError(f"{name} must be a list of whole numbers")
     if indptr.min() < 0 or indptr.max() > len(indices):  # before any difference is taken: differences can wrap around
         raise FileFormatError(f"indptr must lie between 0 and {len(indices)}, the number of indices")
-    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    narrow = np.int32 if max(len(indices), states * actions) < 2**31 else np.int64
+    if len(indices) and (indices.min() < 0 or indices.max() >= states):
+        raise FileFormatError("data, indices and indptr do not describe a sparse matrix with one column a state")
+    indices, indptr = indices.astype(narrow, copy=False), indptr.astype(narrow, copy=False)
     sound = (
         data.ndim == 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
     )
-    if not sound or (len(indices) and (indices.min() < 0 or indices.max() >= states)):
+    if not sound:
         raise FileFormatError("data, indices and indptr do not describe a sparse matrix with one column a state")
     return sp.csr_array((data, indices, indptr), shape=(states * actions, states))
-
-
-def _names(names: Sequence[str] | None, number: int, what: str) -> list[str]:
-    if names is None:
-        return [str(i) for i in range(number)]
-    if len(names) != number:
-        raise InputError(f"{len(names)} {what} names for {number} {what}s")
-    return [str(name) for name in names]

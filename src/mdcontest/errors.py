@@ -49,10 +49,14 @@ class NotUnichainError(InputError):
         return type(self), (self.first, self.second, self.describe)
 
 
-def preview(items: list[str], limit: int = 8) -> str:
-    """A list short enough for an error text: the first few entries and how many there are."""
-    shown = ", ".join(items[:limit])
-    return f"[{shown}]" if len(items) <= limit else f"[{shown}, … {len(items)} in all]"
+PREVIEWED = 8
+"""How many entries of a list an error text shows."""
+
+
+def preview(items: list[str], limit: int = PREVIEWED, number: int | None = None) -> str:
+    """A list short enough for an error text: the first few entries and how many there are (of which items are some)."""
+    shown, number = ", ".join(items[:limit]), len(items) if number is None else number
+    return f"[{shown}]" if number <= limit else f"[{shown}, … {number} in all]"
 
 
 def did_you_mean(name: str, known: list[str], what: str) -> str:

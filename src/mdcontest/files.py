@@ -15,7 +15,7 @@ import os
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +29,8 @@ VERSION = 1
 ARRAY_KINDS = "fiub"
 """Element types a file may hold: floats, integers, unsigned integers, booleans."""
 RECORD_MEMBER = "record.npy"
+PACKED_BYTES = 1 << 24
+"""Up to here npz files are compressed; beyond, that would take most of the time and save little of the size."""
 
 
 # --- writing ----------------------------------------------------------------------------------------------
@@ -112,17 +114,17 @@ def write_record(path: str | PathLike[str], format: str, record: dict[str, Any])
     ending = Path(path).suffix.lower()
     if ending == ".json":
         content = to_json(format, record).encode()
+        with atomic_write(path) as file:
+            file.write(content)
     elif ending == ".npz":
         arrays: dict[str, NDArray[Any]] = {}
         rest = _take_arrays({"format": format, "version": VERSION} | record, "", arrays)
         arrays["record"] = np.frombuffer(json.dumps(rest, default=_plain, allow_nan=False).encode(), np.uint8)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        content = buffer.getvalue()
+        small = sum(array.nbytes for array in arrays.values()) <= PACKED_BYTES
+        with atomic_write(path) as file:
+            (np.savez_compressed if small else np.savez)(file, **arrays)  # type: ignore[arg-type]
     else:
         raise InputError(f"{path}: the ending must be .json or .npz, it decides the form of the file")
-    with atomic_write(path) as file:
-        file.write(content)
 
 
 def _plain(value: Any) -> Any:
@@ -159,15 +161,15 @@ def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> di
         size = file.stat().st_size
         if size > max_bytes:
             raise FileFormatError(f"{file} has {size} bytes, over the limit of {max_bytes}; raise max_bytes to read it")
-        content = file.read_bytes()
+        with file.open("rb") as opened:
+            packed = opened.read(2) == b"PK"
+            opened.seek(0)
+            source: IO[bytes] = opened if packed and size > PACKED_BYTES else io.BytesIO(opened.read())
+            record = _named(file, _read_npz if packed else _read_text, source, max_bytes)
     except (OSError, ValueError) as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        record = _read_npz(content, max_bytes) if content[:2] == b"PK" else _read_json(content)
-    except FileFormatError as error:
-        raise FileFormatError(f"{file}: {error}") from None
     if not isinstance(record, dict) or "format" not in record:
         raise FileFormatError(f"{file} is no {format} file: it has no field 'format'")
     if not isinstance(record["format"], str) or record["format"] != format:
@@ -175,6 +177,18 @@ def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> di
     if type(record.get("version")) is not int or record["version"] != VERSION:
         raise VersionError(f"{file} has version {record.get('version')!r}, this program reads version {VERSION}")
     return record
+
+
+def _named(file: Path, read: Callable[[IO[bytes], int], Any], source: IO[bytes], max_bytes: int) -> Any:
+    """What a file holds, or an error that names the file."""
+    try:
+        return read(source, max_bytes)
+    except FileFormatError as error:
+        raise FileFormatError(f"{file}: {error}") from None
+
+
+def _read_text(source: IO[bytes], max_bytes: int) -> Any:
+    return _read_json(source.read())
 
 
 def _read_json(content: bytes) -> Any:
@@ -195,9 +209,9 @@ def _read_json(content: bytes) -> Any:
         raise FileFormatError(f"is truncated or not JSON: {error}") from None
 
 
-def _read_npz(content: bytes, max_bytes: int) -> Any:
+def _read_npz(source: IO[bytes], max_bytes: int) -> Any:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        with zipfile.ZipFile(source) as archive:
             members = {info.filename: info for info in archive.infolist()}
             declared = sum(info.file_size for info in members.values())
             if declared > max_bytes:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from mdcontest.arrays import Ints, Mask
-from mdcontest.components import recurrent_classes, with_bottom
+from mdcontest.components import members_of, recurrent_classes, with_bottom
 from mdcontest.transitions import Transitions
 
 
@@ -86,7 +86,7 @@ class ContestGraph:
     def as_closed_set(self, states: Ints, pairs: Ints) -> ClosedSet:
         """Plain numbers, without ⊥."""
         real = states < self.num_states
-        return ClosedSet(tuple(int(s) for s in states[real]), tuple(int(p) % self.num_actions for p in pairs[real]))
+        return ClosedSet(tuple(states[real].tolist()), tuple((pairs[real] % self.num_actions).tolist()))
 
     def maximal_end_components(self) -> list[Ints]:
         """The maximal end components, as sorted arrays of states."""
@@ -95,7 +95,7 @@ class ContestGraph:
             edges = sp.csr_array(self.successors[usable])
             source = np.repeat(self.owner[usable], np.diff(edges.indptr))
             arcs = sp.csr_array((np.ones(len(source), np.int8), (source, edges.indices)), shape=(self.num_nodes,) * 2)
-            count, label = connected_components(arcs, directed=True, connection="strong")
+            _, label = connected_components(arcs, directed=True, connection="strong")
             crossing = label[source] != label[edges.indices]
             leaving = np.repeat(np.flatnonzero(usable), np.diff(edges.indptr))[crossing]
             if not len(leaving):
@@ -103,7 +103,8 @@ class ContestGraph:
             usable[leaving] = False
         alive = np.zeros(self.num_nodes, bool)
         alive[self.owner[usable]] = True
-        return [np.flatnonzero(alive & (label == k)) for k in range(count) if (alive & (label == k)).any()]
+        # A component of a state that no usable pair belongs to is that state alone.
+        return members_of(label, np.unique(label[alive]))
 
     def period(self, closed: ClosedSet) -> int:
         """The period of the recurrent class of a policy: gcd of the lengths of its cycles."""

@@ -22,7 +22,11 @@ from mdcontest.witnesses import ExhaustiveSearch, MeetingPoint, PeriodicClass, V
 MAX_POLICIES = 4096
 """All policies are looked at where there are at most this many that differ."""
 SAMPLED_POLICIES = 64
-"""Else this many, drawn at random with a fixed seed."""
+"""Else this many, drawn at random with a fixed seed, and fewer in large contests:"""
+SAMPLED_NODES = 200_000
+"""states that are looked at in all of them, about two seconds."""
+MAX_NODES = 100_000
+"""Beyond this many states no policies are tried."""
 WORK = 20_000_000
 """Arcs the search for a meeting point may look at."""
 
@@ -32,12 +36,14 @@ def aperiodic_verdict(graph: ContestGraph, hubs: list[int]) -> Verdict:
     quick = _sure_cycle(graph) or _meeting_point(graph, hubs)
     if quick is not None:
         return quick
+    if graph.num_nodes > MAX_NODES:
+        return Verdict("unknown")
     choices = _distinct_choices(graph)
     number = math.prod(len(pairs) for pairs in choices)
     if number <= MAX_POLICIES:
         policies: Iterable[tuple[int, ...]] = itertools.product(*choices)
     else:
-        policies = _sampled(choices)
+        policies = itertools.islice(_sampled(choices), max(1, SAMPLED_NODES // graph.num_nodes))
     for chosen in policies:
         for closed in _classes(graph, np.array(chosen)):
             if (period := graph.period(closed)) > 1:

@@ -96,7 +96,7 @@ class Transitions:
             return Transitions((1 - eps) * self.matrix + eps * self.start[None, :], None, self.start)
         before = 0.0 if self.restart is None else self.restart
         e = np.broadcast_to(eps + (1 - eps) * before, (self.matrix.shape[0],)).copy()
-        return Transitions(sp.csr_array((1 - eps) * self.matrix), e, self.start)
+        return Transitions(_with_data(self.matrix, (1 - eps) * self.matrix.data), e, self.start)
 
     def time_expanded(self, horizon: int) -> Transitions:
         """The chain on (t, s), t = 0 … horizon − 1, that restarts from (0, s) ~ μ after the last layer."""
@@ -114,6 +114,13 @@ class Transitions:
         ahead = sp.csr_array(sp.diags_array(np.ones(horizon - 1), offsets=1, shape=(horizon, horizon)))
         e = np.repeat(np.arange(horizon) == horizon - 1, n).astype(float)
         return _written_in(Transitions(sp.csr_array(sp.kron(ahead, one_layer)), e, start), self.is_sparse)
+
+
+def _with_data(matrix: Any, data: Array) -> Any:
+    """Other entries in the same places, which the two matrices share."""
+    other = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    other.has_sorted_indices = other.has_canonical_format = True
+    return other
 
 
 def _written_in(transitions: Transitions, sparse: bool) -> Transitions:
@@ -137,9 +144,7 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
         if transitions.ndim != 2 or transitions.dtype.kind not in "fiub":
             got = f"{transitions.ndim} dimensions of {transitions.dtype}"
             raise InputError(f"sparse transitions must be a matrix of numbers, got {got}")
-        matrix = sp.csr_array(transitions, dtype=float, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
+        matrix = _own_copy(transitions)
         rows, states = cast(tuple[int, int], matrix.shape)
         if states == 0 or rows == 0 or rows % states:
             raise InputError(
@@ -165,6 +170,18 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
     return Transitions(matrix, e, mu)
 
 
+def _own_copy(given: Any) -> Any:
+    """A float64 CSR copy in canonical form: sorted, each place once, no zeros, narrow indices."""
+    rows = sp.csr_array(given)
+    narrow = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
+    indices, indptr = (array.astype(narrow) for array in (rows.indices, rows.indptr))
+    matrix = sp.csr_array((rows.data.astype(float), indices, indptr), shape=rows.shape)
+    matrix.sum_duplicates()
+    if not matrix.data.all():
+        matrix.eliminate_zeros()
+    return matrix
+
+
 def _read_restart(restart: Any, n: int) -> Array:
     e = read_numbers(restart, "restart")
     if e.shape != (n,) or not ((e >= 0) & (e <= 1)).all():
@@ -178,8 +195,8 @@ def _pair(index: int, actions: int) -> str:
 
 def _check_entries(entries: Array, where: Any) -> None:
     """No NaN, infinity or negative probability."""
-    bad = np.flatnonzero(~np.isfinite(entries) | (entries < 0))
-    if len(bad):
+    if len(entries) and not (entries.min() >= 0 and entries.max() < np.inf):  # NaN is neither
+        bad = np.flatnonzero(~np.isfinite(entries) | (entries < 0))
         value = entries[bad[0]]
         kind = "negative" if value < 0 and np.isfinite(value) else "not a finite number"
         raise InputError(f"transitions of {where(int(bad[0]))} have the entry {value}, which is {kind}")
@@ -203,6 +220,7 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None) -> An
     rounding = 4 * np.finfo(float).eps
     scale = np.divide(wanted, mass, out=np.ones_like(mass), where=off > rounding)
     if sp.issparse(matrix):
-        matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+        if (off > rounding).any():
+            matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
         return matrix
     return matrix * scale[:, None]

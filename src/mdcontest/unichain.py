@@ -22,7 +22,9 @@ from mdcontest.witnesses import DisjointClasses, ExhaustiveSearch, UnavoidableSt
 SEARCH_NODES = 4096
 """Nodes the exact search may visit, fewer in large contests:"""
 SEARCH_ARCS = 30_000_000
-"""arcs it may look at in all, about two seconds."""
+"""arcs it may look at in all, a few seconds."""
+CANDIDATE_ARCS = 20_000
+"""What testing one candidate costs beyond its arcs, counted in arcs."""
 MAX_HUBS = 8
 """States that no policy can avoid, tried for the best bound on τ."""
 MAX_HUB_STATES = 20_000
@@ -54,8 +56,8 @@ def _by_candidates(graph: ContestGraph, component: np.ndarray) -> Verdict | None
     candidates = np.zeros(graph.num_nodes, bool)
     candidates[component[component < graph.num_states]] = True
     popular = np.diff(graph.predecessors.indptr)
-    classes: list[tuple[ClosedSet, Mask]] = []
-    budget = max(1, SEARCH_ARCS // (graph.successors.nnz + graph.num_nodes))
+    classes: list[ClosedSet] = []
+    budget = max(1, SEARCH_ARCS // (graph.successors.nnz + graph.num_nodes + CANDIDATE_ARCS))
     while candidates.any() and len(classes) < budget:
         t = int(np.argmax(np.where(candidates, popular, -1)))
         everything_else = np.ones(graph.num_nodes, bool)
@@ -66,10 +68,11 @@ def _by_candidates(graph: ContestGraph, component: np.ndarray) -> Verdict | None
         found = graph.recurrent_class(graph.policy_inside(inside, stays))
         keep = np.zeros(graph.num_nodes, bool)
         keep[list(found.states)] = True
-        for earlier, mask in classes:
-            if not (mask & keep).any():
-                return _refuted(earlier, found)
-        classes.append((found, keep))
+        if not candidates[keep].any():  # else all classes so far have a candidate in common
+            for earlier in classes:
+                if not keep[list(earlier.states)].any():
+                    return _refuted(earlier, found)
+        classes.append(found)
         candidates &= keep
     return None
 

@@ -4,9 +4,10 @@ For a rule d with occupancy x^d, any x and any h,
 
     gap(d) ≤ max_sa[c + P h − h] + bound·‖x^d − x‖₁,     c = M x.
 
-The occupancy is solved again by another method (elimination without subtractions), M x is summed from the matrix
-itself and not by the margin's fast product, and the inequality is evaluated from there. `exact=True` does it over the
-rationals (rational.py).
+The occupancy is found again by another method (stationary.py), M x is summed from the matrix itself and not by the
+margin's fast product where that is affordable, and the inequality is evaluated from there. What rounding can have
+done to it is added, so the bound holds for the numbers as they are. `exact=True` computes over the rationals
+(rational.py).
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
+from mdcontest.margins import Margin
 from mdcontest.rational import exact_gap_bound
 from mdcontest.solution import Solution
+from mdcontest.stationary import occupancy_again
 
 SLOW_PRODUCT_PAIRS = 6000
 """Up to here M x is summed from the matrix itself; beyond, the fast product is used and compared on some rows."""
@@ -33,8 +34,10 @@ MAX_DIFFERENCES = 20_000_000
 """Differences of h that are formed one by one for a restart."""
 SPOT_CHECKS = 64
 """How many rows are compared there."""
-ELIMINATION_STATES = 600
-"""Up to here occupancies are solved by elimination; beyond, by sparse LU."""
+PAIRWISE = 64
+"""numpy adds long arrays in pairs of pairs: rounding is that of fewer than this many additions in a row."""
+BLOCK_ENTRIES = 1 << 22
+"""Entries of P, or of M, looked at together (32 MB a copy)."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +83,21 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
     if not (np.isfinite(tol) and tol >= 0):
         raise InputError(f"tol must be a nonnegative number, got {tol}")
     _require_shapes(contest, solution)
-    scale = contest.margin.bound or 1.0
+    scale = _scale(contest.margin)
     proof = solution.certificate
     residuals = {"rule": _distance_from_rule(solution.rule)}
-    x_rule = _occupancy(contest, np.asarray(solution.rule)) if residuals["rule"] <= tol else None
-    if x_rule is None:
+    x = proof.x.reshape(-1)
+    found = occupancy_again(contest, np.asarray(solution.rule), proof.x, tol) if residuals["rule"] <= tol else None
+    if found is None:
         residuals["occupancy"] = np.inf
         fault = "the rule has several recurrent classes" if residuals["rule"] <= tol else "the rule is no decision rule"
         return Verification(False, np.inf, residuals, tol, (fault,))
-    x = proof.x.reshape(-1)
+    x_rule, within = found
     with np.errstate(invalid="ignore", over="ignore"):  # ∞ − ∞ in a forged certificate is NaN, and NaN is a fault below
         gained, rounding = _gained(contest, proof.h)
-        rounding += EPS * (contest.num_pairs + 4) * contest.margin.bound
+        rounding += contest.margin.rounding(x)
         excess = float((_product(contest, x) + gained + rounding).max())
-    off = float(np.abs(x_rule - x).sum())
+    off = float(np.abs(x_rule - x).sum()) + within
     gap: float | Fraction = excess + contest.margin.bound * off
     if exact and np.isfinite(proof.h).all():
         gap = exact_gap_bound(contest, solution.rule, proof.h)
@@ -101,13 +105,18 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         "flow": float(np.abs(_arrives(contest, x) - proof.x.sum(axis=1)).sum()),
         "negative mass": float(np.maximum(-x, 0).sum()),
         "mass": float(abs(x.sum() - 1)),
-        "occupancy": float(np.maximum(off, np.abs(x_rule - solution.occupancy.reshape(-1)).sum())),
+        "occupancy": float(np.maximum(off, np.abs(x_rule - solution.occupancy.reshape(-1)).sum() + within)),
         "inequality": _above(excess + proof.kappa) / scale,
         "claimed gap": _above(_float(gap) - solution.gap) / scale,
     }
     # Written so that NaN is a fault: it is not at most anything.
     faults = tuple(f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol)
     return Verification(not faults, gap, residuals, tol, faults)
+
+
+def _scale(margin: Margin) -> float:
+    """The unit in which margins count. Where rounding is all there is of M, that of the terms that cancel in it."""
+    return (margin.bound if margin.bound > margin.noise else margin.noise / EPS) or 1.0
 
 
 def _float(value: float | Fraction) -> float:
@@ -143,27 +152,39 @@ def _gained(contest: Contest, h: Array) -> tuple[Array, Array]:
     large constant in h nor rare transitions to distant values can hide the cumulant.
     """
     P, e = sp.csr_array(contest.dynamics.matrix), contest.dynamics.restart
-    entries = np.diff(P.indptr)
-    owner = np.repeat(np.arange(contest.num_pairs), entries)
-    steps = P.data * (h[P.indices] - h[owner // contest.num_actions])
-    gained: Array = np.bincount(owner, steps, minlength=contest.num_pairs).astype(float)
-    size: Array = np.bincount(owner, np.abs(steps), minlength=contest.num_pairs).astype(float)
+    gained, size = np.empty(contest.num_pairs), np.empty(contest.num_pairs)
+    step = max(1, BLOCK_ENTRIES * contest.num_pairs // max(P.nnz, 1))
+    for first in range(0, contest.num_pairs, step):
+        rows = slice(first, min(first + step, contest.num_pairs))
+        gained[rows], size[rows] = _moved(P, h, rows, contest.num_actions)
+    terms = np.diff(P.indptr) + 4
     if e is not None:
-        jump, jump_size = _jumps(contest.start, h)
+        jump, jump_size, additions = _jumps(contest.start, h)
         gained += e * np.repeat(jump, contest.num_actions)
         size += e * np.repeat(jump_size, contest.num_actions)
-        entries = entries + np.count_nonzero(contest.start)
-    return gained, EPS * (entries + 4) * size
+        terms = terms + additions
+    return gained, EPS * terms * size
 
 
-def _jumps(start: Array, h: Array) -> tuple[Array, Array]:
-    """Σ μ(s') (h(s') − h(s)) and Σ μ(s') |h(s') − h(s)|, each shape [S]."""
+def _moved(P: Any, h: Array, rows: slice, actions: int) -> tuple[Array, Array]:
+    """Σ P(s'|s, a) (h(s') − h(s)) and the same of absolute values, over some rows of P."""
+    inside = slice(P.indptr[rows.start], P.indptr[rows.stop])
+    number = rows.stop - rows.start
+    owner = np.repeat(np.arange(number), np.diff(P.indptr[rows.start : rows.stop + 1]))
+    steps = P.data[inside] * (h[P.indices[inside]] - h[(rows.start + owner) // actions])
+    total: Array = np.bincount(owner, steps, number).astype(float)
+    size: Array = np.bincount(owner, np.abs(steps), number).astype(float)
+    return total, size
+
+
+def _jumps(start: Array, h: Array) -> tuple[Array, Array, int]:
+    """Σ μ(s') (h(s') − h(s)), Σ μ(s') |h(s') − h(s)|, each shape [S], and how many numbers were added in a row."""
     reached = np.flatnonzero(start)
     if len(reached) * len(h) <= MAX_DIFFERENCES:
         differences = h[None, reached] - h[:, None]
-        return differences @ start[reached], np.abs(differences) @ start[reached]
+        return differences @ start[reached], np.abs(differences) @ start[reached], len(reached)
     centred = h - h.mean()
-    return start @ centred - centred, start @ np.abs(centred) + np.abs(centred)
+    return (start * centred).sum() - centred, (start * np.abs(centred)).sum() + np.abs(centred), PAIRWISE
 
 
 def _arrives(contest: Contest, x: Array) -> Array:
@@ -186,71 +207,13 @@ def _product(contest: Contest, x: Array) -> Array:
         return np.concatenate(parts)
     fast = margin.apply(x).reshape(-1)
     some = np.random.default_rng(0).choice(n, SPOT_CHECKS, replace=False)
-    slow = margin.matrix(some, np.arange(n)) @ x
+    slow = np.zeros(SPOT_CHECKS)
+    for i in range(0, n, BLOCK_ENTRIES // SPOT_CHECKS):
+        columns = slice(i, i + BLOCK_ENTRIES // SPOT_CHECKS)
+        slow += margin.matrix(some, columns) @ x[columns]
     worst = float(np.abs(slow - fast[some]).max())
     if not worst <= 1e-9 * (margin.bound or 1.0):
         raise InputError(
             f"the margin's fast product differs from its matrix by {worst:.3g}; this is a bug in the margin"
         )
     return fast
-
-
-def _occupancy(contest: Contest, rule: Array) -> Array | None:
-    """x^{d,μ}, shape [n]; None if several recurrent classes can be reached from the start."""
-    states = contest.num_states
-    chain = _chain(contest, np.maximum(rule, 0))
-    reached = np.zeros(chain.shape[0], bool)
-    for s in np.flatnonzero(contest.start):
-        if not reached[s]:
-            reached[breadth_first_order(chain, int(s), return_predecessors=False)] = True
-    _, label = connected_components(chain, directed=True, connection="strong")
-    arcs = chain.tocoo()
-    leaves = np.unique(label[arcs.row[label[arcs.row] != label[arcs.col]]])
-    final = np.setdiff1d(np.unique(label[reached]), leaves)
-    if len(final) != 1:
-        return None
-    members = np.flatnonzero(label == final[0])
-    inner = chain[members][:, members]
-    nu = np.zeros(chain.shape[0])
-    nu[members] = _eliminate(inner.toarray()) if len(members) <= ELIMINATION_STATES else _sparse_stationary(inner)
-    return (nu[:states, None] / nu[:states].sum() * rule).reshape(-1)
-
-
-def _chain(contest: Contest, rule: Array) -> Any:
-    """States under the rule, sparse. A restart goes through one more node, whose visits are not counted afterwards."""
-    P, e = contest.dynamics.matrix, contest.dynamics.restart
-    n = contest.num_pairs
-    mix = sp.csr_array((rule.reshape(-1), (np.arange(n) // contest.num_actions, np.arange(n))))
-    chain = sp.csr_array(mix @ sp.csr_array(P))
-    if e is not None:
-        into, out = sp.csr_array((mix @ e)[:, None]), sp.csr_array(contest.start[None, :])
-        chain = sp.csr_array(sp.block_array([[chain, into], [out, None]]))
-    chain.eliminate_zeros()
-    return chain
-
-
-def _eliminate(Q: Array) -> Array:
-    """Stationary law of an irreducible chain by censoring state after state (Grassmann, Taksar and Heyman 1985).
-
-    Only sums, products and quotients of nonnegative numbers occur, so every entry has full relative accuracy.
-    """
-    Q = Q.copy()
-    for k in range(len(Q) - 1, 0, -1):
-        Q[:k, k] /= Q[k, :k].sum()
-        Q[:k, :k] += np.outer(Q[:k, k], Q[k, :k])
-    nu = np.ones(len(Q))
-    for k in range(1, len(Q)):
-        nu[k] = nu[:k] @ Q[:k, k]
-        if nu[k] > 1e100:  # only ratios count
-            nu[: k + 1] /= nu[k]
-    return nu / nu.sum()
-
-
-def _sparse_stationary(Q: Any) -> Array:
-    """The same through sparse LU of the balance equations with the last one replaced by ν_last = 1."""
-    size = Q.shape[0]
-    balance = sp.csc_array((sp.eye_array(size) - Q).T)[:-1]
-    A = sp.csc_array(balance[:, :-1])
-    head = spla.spsolve(A, -balance[:, [size - 1]].toarray().reshape(-1))
-    nu = np.append(head, 1.0)
-    return np.asarray(nu / nu.sum())

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mdcontest.arrays import Mask
 from mdcontest.contest import Contest
@@ -82,19 +82,23 @@ class UnavoidableState:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Minorisation:
     """Unichain and aperiodic: every row of P is at least ε·measure, a common part all pairs share."""
 
     epsilon: float
-    measure: tuple[float, ...]
+    measure: ArrayLike
+    """A distribution over the states, shape [S]."""
 
     def holds(self, contest: Contest) -> bool:
-        common = self.epsilon * np.asarray(self.measure)
-        is_measure = self.epsilon > 0 and math.isclose(sum(self.measure), 1, rel_tol=1e-9)
-        return is_measure and all(
-            (_row(contest, pair) >= common * (1 - 1e-9)).all() for pair in range(contest.num_pairs)
-        )
+        measure = np.asarray(self.measure, float)
+        common = self.epsilon * measure * (1 - 1e-9)
+        if not (self.epsilon > 0 and (measure >= 0).all() and math.isclose(measure.sum(), 1, rel_tol=1e-9)):
+            return False
+        restart = contest.dynamics.restart
+        if restart is not None and (restart.min() * contest.start >= common).all():
+            return True  # what every pair has from the restart alone is enough
+        return all((_row(contest, pair) >= common).all() for pair in range(contest.num_pairs))
 
     def __str__(self) -> str:
         return f"all pairs share a part of mass {self.epsilon:.6g} of their next-state distributions"
@@ -241,11 +245,11 @@ def overlap_of_rows(transitions: Transitions) -> tuple[float, NDArray[np.float64
     """ε = Σ_s' min_sa P(s'|s, a) and the common part divided by ε; a lower bound of it with a sparse restart."""
     P = transitions.matrix
     if transitions.is_sparse:
-        columns = sp.csc_array(P)
-        full = np.flatnonzero(np.diff(columns.indptr) == columns.shape[0])
-        least = np.zeros(columns.shape[1])
-        for s in full:
-            least[s] = columns.data[columns.indptr[s] : columns.indptr[s + 1]].min()
+        full = np.bincount(P.indices, minlength=P.shape[1]) == P.shape[0]  # states that every pair can lead to
+        least = np.where(full, 1.0, 0.0)
+        if full.any():
+            counts = full[P.indices]
+            np.minimum.at(least, P.indices[counts], P.data[counts])
     else:
         least = P.min(axis=0)
     if transitions.restart is not None:

@@ -3,7 +3,8 @@
 from mdcontest.margins.base import Margin, antisymmetrise
 from mdcontest.margins.pairwise import BestTwoOfThree, Dense, FromPreference, Pairwise
 from mdcontest.margins.records import margin_from_record, margin_to_record
-from mdcontest.margins.structured import Aggregated, Classes, LowRank, RewardDifference, Signs
+from mdcontest.margins.signs import Aggregated, Signs
+from mdcontest.margins.structured import Classes, LowRank, RewardDifference
 
 __all__ = [
     "Aggregated",

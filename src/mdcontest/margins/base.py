@@ -32,6 +32,9 @@ DIAGONAL_BLOCK = 16
 """Rows of the small blocks whose diagonals are kept where a margin cannot compare two batches row by row."""
 BLOCK_PAIRS = 1 << 20
 """Pairs of outcomes evaluated at once by margins that have no faster way (about 8 MB of float64)."""
+BLOCK_TERMS = 1 << 12
+"""Terms of a long sum added one after the other; then the blocks are added. Rounding grows like √n then, not like n."""
+EPS = float(np.finfo(float).eps)
 
 
 class Margin(ABC):
@@ -52,6 +55,8 @@ class Margin(ABC):
     """Remembered, since it can cost as much as a product with M."""
     _given_shape: tuple[int, ...] = ()
     """The shape in which an array of features came."""
+    _sorted: tuple[Any, Any] | None = None
+    """Rows, and what sorting them found: products with all pairs then sort nothing."""
 
     # --- what each margin defines -------------------------------------------------------------------------
 
@@ -109,6 +114,13 @@ class Margin(ABC):
     def noise(self) -> float:
         """What rounding alone can make of |M|: a bound no larger than this means that there is no preference."""
         return 0.0
+
+    def rounding(self, weights: Array) -> float:
+        """How far rounding alone can put `apply(weights)`, or the same sum from the matrix, from the exact one.
+
+        Without better knowledge: n products of numbers up to the bound, added in any order.
+        """
+        return EPS * (len(weights) + 4) * self.bound * float(np.abs(weights).sum())
 
     @abstractmethod
     def rows_bound(self, f: Any) -> float:
@@ -232,6 +244,22 @@ class Margin(ABC):
 def averaged(values: Array, weights: ArrayLike | None) -> float:
     """Σ_j w_j v_j, the mean without weights."""
     return float(values.mean() if weights is None else np.asarray(weights, float).reshape(-1) @ values)
+
+
+def summed(weights: Array, values: Array) -> Array:
+    """Σ_j w_j v_j over the rows of values, [n] or [n, d], in blocks: few terms are added one after the other."""
+    whole = len(weights) // BLOCK_TERMS * BLOCK_TERMS
+    rest = weights[whole:] @ values[whole:]
+    if not whole:
+        return rest
+    columns = values[:whole].reshape(whole // BLOCK_TERMS, BLOCK_TERMS, -1)
+    parts = weights[:whole].reshape(-1, 1, BLOCK_TERMS) @ columns
+    return parts.sum(axis=0).reshape(values.shape[1:]) + rest
+
+
+def longest_sum(n: int) -> int:
+    """How many terms `summed` adds one after the other at most, and sums over up to two blocks in plain order."""
+    return min(n, 2 * BLOCK_TERMS + n // BLOCK_TERMS)
 
 
 def blocks(rows: int, columns: int, pairs: int) -> Iterator[slice]:

@@ -1,4 +1,4 @@
-"""Margins without structure to exploit: a matrix, a function of two outcomes, best two out of three."""
+"""Margins compared pair by pair: a matrix, a function of two outcomes, best two out of three (fast beyond 2000)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError, SizeError
 from mdcontest.margins.base import (
+    EPS,
     SKEW_TOLERANCE,
     Features,
     Margin,
@@ -18,6 +19,7 @@ from mdcontest.margins.base import (
     as_finite,
     as_labels,
     blocks,
+    longest_sum,
     require_skew,
 )
 from mdcontest.outcomes import Outcomes, finite_outcomes
@@ -77,11 +79,21 @@ class SymmetricBlocks(Margin):
         return out
 
 
+FEW_COMPARISONS = 1 << 22
+"""Up to this many comparisons one by one take less time than loading the compiled code of the fast product."""
+
+
+def _majority(features: Array) -> Any:
+    from mdcontest.margins.majority import Majority  # compiled code, loaded only for contests large enough to need it
+
+    return Majority(features)
+
+
 class BestTwoOfThree(SymmetricBlocks):
     """M(z, z') = sgn Σ_k sgn(f_k − f'_k) over three features (ex:b2o3, May 1954).
 
     Ties: a feature on which two outcomes are equal counts for neither, so one win and two ties win, and one win
-    against one loss with a tie is indifference. O(n²) time by blocks, O(n) memory.
+    against one loss with a tie is indifference. O(n log² n) by divide and conquer (majority.py).
     """
 
     kind = "best_two_of_three"
@@ -102,6 +114,25 @@ class BestTwoOfThree(SymmetricBlocks):
 
     def kernel_between(self, f: Array, g: Array) -> Array:
         return np.sign((f > g).sum(axis=1) - (f < g).sum(axis=1)).astype(float)
+
+    def kernel_on_itself(self, f: Array, weights: Array) -> Array:
+        if len(f) ** 2 <= FEW_COMPARISONS:
+            return super().kernel_on_itself(f, weights)
+        if self._sorted is None or self._sorted[0] is not f:
+            self._sorted = f, _majority(f)
+        return self._sorted[1].product(weights)
+
+    def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
+        if len(f) * len(g) <= FEW_COMPARISONS * (1 + len(f) // max(len(g), 1)):
+            return super().kernel_against(f, g, weights)
+        both = np.concatenate([f, g])  # outcomes that nobody meets have no weight
+        return _majority(both).product(np.concatenate([np.zeros(len(f)), weights]))[: len(f)]
+
+    def rounding(self, weights: Array) -> float:
+        # Each outcome meets each other in one halving only, and is in a plain sum once and in a tree twice there;
+        # ties are up to four orders.
+        n = len(weights)
+        return EPS * (2 * n + 8 * longest_sum(n) + 512) * float(np.abs(weights).sum())
 
     def extremes(self, g: Any) -> Any:
         return np.full((1, 3), np.inf)  # ahead of everybody in all three

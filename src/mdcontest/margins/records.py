@@ -7,7 +7,8 @@ from typing import Any
 from mdcontest.errors import FileFormatError, SizeError
 from mdcontest.margins.base import Margin
 from mdcontest.margins.pairwise import BestTwoOfThree, Dense, Pairwise
-from mdcontest.margins.structured import Aggregated, Classes, LowRank, RewardDifference, Signs
+from mdcontest.margins.signs import Aggregated, Signs
+from mdcontest.margins.structured import Classes, LowRank, RewardDifference
 
 KINDS: dict[str, type[Margin]] = {
     margin.kind: margin for margin in (Dense, LowRank, RewardDifference, Classes, Signs, BestTwoOfThree, Aggregated)

@@ -1,17 +1,16 @@
-"""Margins whose structure makes M @ x cheap: O(n), O(n·d) or O(n log n) instead of O(n²)."""
+"""Margins whose structure makes M @ x cheap: O(n) or O(n·d) instead of O(n²). Signs are in signs.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array
-from mdcontest.errors import InputError
 from mdcontest.margins.base import (
     BLOCK_PAIRS,
+    EPS,
     Features,
     Margin,
     as_columns,
@@ -19,7 +18,9 @@ from mdcontest.margins.base import (
     as_labels,
     as_scalars,
     blocks,
+    longest_sum,
     require_skew,
+    summed,
 )
 
 
@@ -49,7 +50,10 @@ class RewardDifference(Margin):
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
         # Differences to a common level keep large offsets of r from eating digits.
         level = g.mean()
-        return (f - level) * weights.sum() - weights @ (g - level)
+        return (f - level) * weights.sum() - summed(weights, g - level)
+
+    def rounding(self, weights: Array) -> float:
+        return EPS * (longest_sum(len(weights)) + 64) * self.bound * float(np.abs(weights).sum())
 
     def over_ended(self, z: Any) -> Array:
         """M(z, ⊥) = r(z) − 0: an episode that has ended earns nothing any more."""
@@ -84,21 +88,50 @@ class LowRank(Margin):
         return np.einsum("nd,nd->n", f @ self.J, g)
 
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
-        return f @ (self.J @ (weights @ g))
+        return f @ (self.J @ summed(weights, g))
 
     @property
     def noise(self) -> float:
-        return 1e-14 * self._cauchy_schwarz(self.rows())
+        return 1e-14 * float(np.linalg.norm(self.J, 2) * _squared_norms(self.rows()).max())
 
-    def _cauchy_schwarz(self, f: Array) -> float:
-        """|φᵀJφ'| ≤ ‖Jᵀφ‖·‖φ'‖."""
-        return float(np.linalg.norm(f @ self.J, axis=1).max() * np.linalg.norm(f, axis=1).max())
+    def rounding(self, weights: Array) -> float:
+        # φᵀJφ' can be small because large terms cancel; their rounding does not cancel.
+        f, some = self.rows(), list(blocks(len(self.rows()), len(self.J), BLOCK_PAIRS))
+        terms = np.abs(self.J) @ sum(np.abs(weights[rows]) @ np.abs(f[rows]) for rows in some)
+        size = max(float((np.abs(f[rows]) @ terms).max()) for rows in some)
+        return EPS * (longest_sum(len(f)) + 2 * len(self.J) + 4) * size
 
     def rows_bound(self, f: Array) -> float:
-        # Exact while that costs under a second.
-        if len(f) ** 2 > 64 * BLOCK_PAIRS:
-            return self._cauchy_schwarz(f)
+        """max |M|, exactly where few pairs can attain it.
+
+        |φᵀJφ'| ≤ √(q q') with q = φᵀ|J|φ and |J| = √(JᵀJ), by Cauchy and Schwarz in the form |J|. So the pairs with the
+        largest q are compared one by one, and for a pair outside those the largest and the next q are a bound.
+        """
+        if len(f) > EXACT_BOUND_PAIRS:
+            turned, strengths, _ = np.linalg.svd(self.J)
+            size = _squared_norms(f, turned * np.sqrt(strengths))
+            size += 1e-13 * strengths[0] * _squared_norms(f)  # what rounding can have taken away
+            order = np.argpartition(-size, EXACT_BOUND_PAIRS)
+            outside = float(np.sqrt(size.max() * size[order[EXACT_BOUND_PAIRS]])) * (1 + 1e-13)
+            return max(outside, self.rows_bound(f[order[:EXACT_BOUND_PAIRS]]))
         return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f), BLOCK_PAIRS))
+
+
+EXACT_BOUND_PAIRS = 4096
+"""So many outcomes are compared with each other for the largest margin, in a fraction of a second."""
+
+
+def _squared_norms(f: Array, turn: Array | None = None) -> Array:
+    """Squared norms of the rows of f, or of f·turn, by blocks that need little memory."""
+    out = np.empty(len(f))
+    for rows in blocks(len(f), f.shape[1], BLOCK_PAIRS):
+        part = f[rows] if turn is None else f[rows] @ turn
+        out[rows] = np.einsum("nd,nd->n", part, part)
+    return out
+
+
+CLASS_TERMS = 1 << 16
+"""Weights of one class added one after the other; then the blocks are added."""
 
 
 class Classes(Margin):
@@ -126,8 +159,15 @@ class Classes(Margin):
         return self.class_matrix[f, g]
 
     def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
-        shares = np.bincount(g, weights, minlength=len(self.class_matrix))
+        shares = np.zeros(len(self.class_matrix))
+        for part in blocks(len(g), 1, CLASS_TERMS):
+            shares += np.bincount(g[part], weights[part], minlength=len(shares))
         return (self.class_matrix @ shares)[f]
+
+    def rounding(self, weights: Array) -> float:
+        n = len(weights)
+        terms = min(n, CLASS_TERMS + n // CLASS_TERMS) + len(self.class_matrix) + 4
+        return EPS * terms * float(np.abs(self.class_matrix).max()) * float(np.abs(weights).sum())
 
     def extremes(self, g: Any) -> Any:
         return np.arange(len(self.class_matrix))
@@ -135,167 +175,3 @@ class Classes(Margin):
     def rows_bound(self, f: Any) -> float:
         present = np.unique(f)
         return float(np.abs(self.class_matrix[np.ix_(present, present)]).max())
-
-
-TURN = 2.0**40
-"""A circular feature is rounded to this many steps a turn, so that ties and half turns are exact."""
-
-
-class Signs(Margin):
-    """M(z, z') = Σ_k w_k sgn(f_k − f'_k), by sorting in O(n log n).
-
-    Where a period is given the sign is circular, sgn(sin(2π(f_k − f'_k)/period)): +1 when f_k is ahead of f'_k by
-    less than half a turn, 0 at ties and at exactly half a turn. With an `arc` below half a turn, in the feature's own
-    unit, only a lead of less than the arc counts, and beyond it neither is ahead.
-    """
-
-    kind = "signs"
-    fields: ClassVar = {"features": "features", "weights": "weights", "period": "period", "arc": "arc"}
-
-    def __init__(
-        self,
-        features: Features,
-        weights: ArrayLike | None = None,
-        period: float | Sequence[float | None] | None = None,
-        arc: float | Sequence[float | None] | None = None,
-    ) -> None:
-        self._period_asked, self._arc_asked = period, arc
-        self.weights: Array = np.zeros(0)
-        if weights is not None:
-            self._settle(as_scalars(weights, "weights"))
-        self._hold(features)
-
-    def _settle(self, weights: Array) -> None:
-        """Fix weights and periods once the number of features is known."""
-        self.weights, self.period = weights, _each(self._period_asked, len(weights), "period")
-        self.arc = _each(self._arc_asked, len(weights), "arc")
-        for arc, period in zip(self.arc, self.period, strict=True):
-            if arc is not None and (period is None or arc > period / 2 * (1 + 1e-12)):
-                raise InputError(f"arc {arc} needs a period of at least twice that, the period is {period}")
-
-    def read(self, values: Any) -> Array:
-        columns = as_columns(values, "features", columns=len(self.weights) or None)
-        if len(self.weights) == 0:  # none were given: all features count the same
-            self._settle(np.ones(columns.shape[1]))
-        return columns
-
-    def encode(self, features: Any) -> Array:
-        columns = features.copy()
-        for k, period in enumerate(self.period):
-            if period is not None:
-                columns[:, k] = np.round((columns[:, k] / period) % 1.0 * TURN) % TURN
-        return columns
-
-    def kernel(self, f: Array, g: Array) -> Array:
-        return self._signs(f[:, None, :], g[None, :, :])
-
-    def kernel_between(self, f: Array, g: Array) -> Array:
-        return self._signs(f, g)
-
-    def _signs(self, f: Array, g: Array) -> Array:
-        """Σ_k w_k sgn(f_k − g_k) over the last axis of two batches that broadcast."""
-        total = np.zeros(np.broadcast_shapes(f.shape[:-1], g.shape[:-1]))
-        for k, weight in enumerate(self.weights):
-            lead, arc = f[..., k] - g[..., k], self._arc_steps(k)
-            if arc is None:
-                total += weight * np.sign(lead)
-            else:
-                turned = lead % TURN
-                total += weight * (((turned > 0) & (turned < arc)) * 1.0 - (turned > TURN - arc))
-        return total
-
-    def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
-        total = np.zeros(len(f))
-        for k, weight in enumerate(self.weights):
-            order = np.argsort(g[:, k])
-            values = g[order, k]
-            below = np.concatenate([[0.0], np.cumsum(weights[order])])
-            total += weight * _signed_mass(f[:, k], values, below, self._arc_steps(k))
-        return total
-
-    def _arc_steps(self, k: int) -> float | None:
-        """How many steps of a turn ahead still counts; None for a feature that is not circular."""
-        period, arc = self.period[k], self.arc[k]
-        if period is None:
-            return None
-        return TURN / 2 if arc is None else min(float(np.round(arc / period * TURN)), TURN / 2)
-
-    def parts(self, g: Any) -> list[tuple[Margin, Any]]:
-        return [(self._only(k), g[:, k : k + 1]) for k in range(len(self.weights))]
-
-    def _only(self, k: int) -> Signs:
-        """The margin on feature k alone; it reads rows that are encoded already."""
-        return Signs(_as_they_are, self.weights[k : k + 1], [self.period[k]], [self.arc[k]])
-
-    def extremes(self, g: Any) -> Any:
-        """Of one feature: beyond all others, or, on a circle, at and between the places where the sum can change."""
-        if len(self.weights) != 1:
-            return None
-        arc = self._arc_steps(0)
-        if arc is None:
-            return np.array([[np.copysign(np.inf, self.weights[0])]])
-        places = np.unique(g[:, 0])
-        changes = np.unique(np.concatenate([places, (places + arc) % TURN, (places - arc) % TURN]))
-        return np.concatenate([changes, changes + 0.5])[:, None]  # steps of a turn are whole numbers: 0.5 is between
-
-    def rows_bound(self, f: Array) -> float:
-        return float(np.abs(self.weights).sum())
-
-
-def _as_they_are(rows: Any) -> Any:
-    return rows
-
-
-def _signed_mass(f: Array, values: Array, below: Array, arc: float | None) -> Array:
-    """Mass of the sorted `values` that f is ahead of, minus the mass that is ahead of f."""
-
-    def less(level: Array) -> Array:
-        return below[np.searchsorted(values, level, side="left")]
-
-    def at_most(level: Array) -> Array:
-        return below[np.searchsorted(values, level, side="right")]
-
-    if arc is None:
-        return less(f) - (below[-1] - at_most(f))
-    ahead = less(f) - at_most(f - arc) + below[-1] - at_most(f - arc + TURN)
-    behind = less(f + arc) - at_most(f) + less(f + arc - TURN)
-    return ahead - behind
-
-
-def _each(given: float | Sequence[float | None] | None, columns: int, name: str) -> list[float | None]:
-    """One positive number or None a column."""
-    values = list(given) if isinstance(given, Sequence | np.ndarray) else [given] * columns
-    if len(values) != columns:
-        raise InputError(f"{name} has {len(values)} entries for {columns} features")
-    for value in values:
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise InputError(f"{name} {value} must be a positive number, or None for a feature that has none")
-    return [None if value is None else float(value) for value in values]
-
-
-class Aggregated(Signs):
-    """Share of individuals preferring z to z' minus the share preferring z' (Condorcet voters).
-
-    M(z, z') = Σ_v w_v sgn(u_v(z) − u_v(z')), the weights normalised to one. O(n log n) a voter.
-    """
-
-    kind = "aggregated"
-    fields: ClassVar = {"utilities": "utilities", "weights": "weights"}
-
-    def __init__(self, utilities: Features, weights: ArrayLike | None = None) -> None:
-        if weights is not None:
-            weights = as_scalars(weights, "weights")
-            if weights.min() < 0 or weights.max() == 0:
-                raise InputError(f"weights of individuals must be nonnegative and not all zero, got {weights.tolist()}")
-            weights = weights if weights.sum() < np.inf else weights / weights.max()
-        super().__init__(utilities, weights)
-
-    def _settle(self, weights: Array) -> None:
-        total = weights.sum()
-        # Weights that sum to one are left alone, or a file read and written again would change.
-        super()._settle(weights if abs(total - 1) <= 4 * np.finfo(float).eps else weights / total)
-
-    @property
-    def utilities(self) -> Array:
-        """u_v over all pairs, shape [n, V]."""
-        return self.rows()

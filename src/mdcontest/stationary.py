@@ -1,0 +1,142 @@
+"""The occupancy of a rule found again for `verify`, by methods that no solver uses.
+
+Elimination without subtractions for small chains, sparse LU for larger ones, and, where every pair restarts now and
+then, a bound from the flow residual that needs neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from mdcontest.arrays import Array
+from mdcontest.contest import Contest
+
+ELIMINATION_STATES = 600
+"""Up to here occupancies are solved by elimination; beyond, from the flow residual or by sparse LU."""
+EPS = float(np.finfo(float).eps)
+LEAST_RESTART = 1e-9
+"""Restarts rarer than this are too near to rounding for the bound."""
+SWEEPS = 300
+"""Steps of the chain that may improve the residual before the equations are solved instead."""
+SMALL_SHARE = 1 / 64
+"""The bound is good enough if it is this share of the tolerance,"""
+SHARP = 1e-10
+"""but however large the tolerance is, sweeps go on for a bound as sharp as this."""
+
+
+def occupancy_again(contest: Contest, rule: Array, near: Array, tol: float) -> tuple[Array, float] | None:
+    """x^{d,μ}, shape [n], and how far in ‖·‖₁ it may be off; None if the rule reaches several recurrent classes.
+
+    `near` is an occupancy that may be close to it, shape [S, A]; any will do, a close one saves work.
+    """
+    e = contest.dynamics.restart
+    if contest.num_states > ELIMINATION_STATES and e is not None:
+        within = _by_restarts(contest, e, rule, near, tol * SMALL_SHARE)
+        if within is not None:
+            return within
+    x = solved_again(contest, rule)
+    return None if x is None else (x, 0.0)
+
+
+def _by_restarts(contest: Contest, e: Array, rule: Array, near: Array, wanted: float) -> tuple[Array, float] | None:
+    """A distribution ν over states that is nearly stationary, as ν·d, and a bound on ‖ν·d − x^d‖₁.
+
+    Let every row of the rule's chain Q contain ε μ, and let r = Qᵀν − ν. With δ = ν^d − ν, which sums to zero,
+
+        δ = Qᵀν^d − ν = Qᵀδ + r = (Q − ε 1 μᵀ)ᵀδ + r,
+
+    because (1 μᵀ)ᵀδ = μ·(1ᵀδ) = 0. The matrix in brackets is nonnegative with row sums 1 − ε, so its transpose shortens
+    ‖·‖₁ to (1 − ε) times that, hence ‖δ‖₁ ≤ (1 − ε)‖δ‖₁ + ‖r‖₁ and ‖δ‖₁ ≤ ‖r‖₁/ε. What rounding can have hidden of r is
+    added to it. Where r is too large, ν ← Qᵀν shrinks it; None if that takes too long.
+    """
+    P, start = contest.dynamics.matrix, contest.start
+    eps = float(e.min()) * (1 - 1e-4)  # rows sum to one up to rounding only
+    if eps < LEAST_RESTART:
+        return None
+    d = np.maximum(rule, 0)
+    d = d / d.sum(axis=1, keepdims=True)
+    nu = np.maximum(near.sum(axis=1), 0)
+    nu = nu / nu.sum() if 0 < nu.sum() < np.inf else start
+    additions = np.bincount(P.indices, minlength=len(nu)) + 96  # numpy's own long sums count as 64
+    arriving = sp.csc_array((P.data, P.indices, P.indptr), shape=P.shape[::-1])  # Pᵀ, nothing copied
+    x, within = near.reshape(-1), np.inf
+    for _ in range(SWEEPS):
+        x = (nu[:, None] * d).reshape(-1)
+        later = arriving @ x + start * float((e * x).sum())
+        hidden = EPS * (float((additions * later).sum()) + 96)
+        off = float(np.abs(later - nu).sum())
+        within = (off + hidden) / eps
+        if within <= min(wanted, SHARP) or off <= hidden:
+            return x, within
+        nu = later / later.sum()
+    return (x, within) if within <= wanted else None
+
+
+def solved_again(contest: Contest, rule: Array) -> Array | None:
+    """x^{d,μ}, shape [n], from equations; None if several recurrent classes can be reached from the start."""
+    states = contest.num_states
+    chain = _chain(contest, np.maximum(rule, 0))
+    reached = np.zeros(chain.shape[0], bool)
+    for s in np.flatnonzero(contest.start):
+        if not reached[s]:
+            reached[breadth_first_order(chain, int(s), return_predecessors=False)] = True
+    _, label = connected_components(chain, directed=True, connection="strong")
+    arcs = chain.tocoo()
+    leaves = np.unique(label[arcs.row[label[arcs.row] != label[arcs.col]]])
+    final = np.setdiff1d(np.unique(label[reached]), leaves)
+    if len(final) != 1:
+        return None
+    members = np.flatnonzero(label == final[0])
+    inner = chain[members][:, members]
+    nu = np.zeros(chain.shape[0])
+    nu[members] = _eliminate(inner.toarray()) if len(members) <= ELIMINATION_STATES else _sparse_stationary(inner)
+    return (nu[:states, None] / nu[:states].sum() * rule).reshape(-1)
+
+
+def _chain(contest: Contest, rule: Array) -> Any:
+    """States under the rule, sparse. A restart goes through one more node, whose visits are not counted afterwards."""
+    P, e = contest.dynamics.matrix, contest.dynamics.restart
+    n = contest.num_pairs
+    mix = sp.csr_array((rule.reshape(-1), (np.arange(n) // contest.num_actions, np.arange(n))))
+    chain = sp.csr_array(mix @ sp.csr_array(P))
+    if e is not None:
+        into, out = sp.csr_array((mix @ e)[:, None]), sp.csr_array(contest.start[None, :])
+        chain = sp.csr_array(sp.block_array([[chain, into], [out, None]]))
+    chain.eliminate_zeros()
+    return chain
+
+
+def _eliminate(Q: Array) -> Array:
+    """Stationary law of an irreducible chain by censoring state after state (Grassmann, Taksar and Heyman 1985).
+
+    Only sums, products and quotients of nonnegative numbers occur, so every entry has full relative accuracy.
+    """
+    Q = Q.copy()
+    for k in range(len(Q) - 1, 0, -1):
+        Q[:k, k] /= Q[k, :k].sum()
+        Q[:k, :k] += np.outer(Q[:k, k], Q[k, :k])
+    nu = np.ones(len(Q))
+    for k in range(1, len(Q)):
+        nu[k] = nu[:k] @ Q[:k, k]
+        if nu[k] > 1e100:  # only ratios count
+            nu[: k + 1] /= nu[k]
+    return nu / nu.sum()
+
+
+def _sparse_stationary(Q: Any) -> Array:
+    """The same through sparse LU of the balance equations with the last one replaced by ν_last = 1.
+
+    States that follow each other lie near each other in most contests, both ways; an ordering for such patterns fills
+    the factors half as much as the usual one.
+    """
+    size = Q.shape[0]
+    balance = sp.csc_array((sp.eye_array(size) - Q).T)[:-1]
+    A = sp.csc_array(balance[:, :-1])
+    factors = spla.splu(A, permc_spec="MMD_AT_PLUS_A")
+    nu = np.append(factors.solve(-balance[:, [size - 1]].toarray().reshape(-1)), 1.0)
+    return np.asarray(nu / nu.sum())
