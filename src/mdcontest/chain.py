@@ -91,13 +91,17 @@ class Chain:
 
     def _stationary(self, members: Ints) -> Array:
         """Stationary law of one recurrent class, in the time of its states, shape [len(members)]."""
-        if self.is_unichain:
+        # Transient states can take very long to leave; with them in the matrix, digits of the others would be lost.
+        if len(members) == len(self.time):
             visits = self._bordered.solve(np.append(np.zeros(len(self.time)), 1.0), transposed=True)[members]
         else:
             inner = _Factors(_bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members]))
             visits = inner.solve(np.append(np.zeros(len(members)), 1.0), transposed=True)[:-1]
         visits = np.maximum(visits, 0.0)
-        return visits / (visits * self.time[members]).sum()
+        total = float((visits * self.time[members]).sum())
+        if not total > 0:
+            raise InputError(LOST_IN_ROUNDING)
+        return visits / total
 
     @cached_property
     def _absorption(self) -> Array:

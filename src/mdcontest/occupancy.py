@@ -9,6 +9,15 @@ from mdcontest.arrays import Array
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError, NotUnichainError
+from mdcontest.regenerative import Regenerative
+
+FACTORED_STATES = 800
+"""Up to here chains are factored whatever they look like; beyond, those that can restart anywhere are swept."""
+
+
+def by_sweeps(contest: Contest) -> bool:
+    """Whether chains of this contest are solved by sweeps: they are large, and every pair can restart."""
+    return contest.num_states > FACTORED_STATES and Regenerative.serves(contest.dynamics)
 
 
 def occupancy(contest: Contest, rule: ArrayLike) -> Array:
@@ -18,6 +27,9 @@ def occupancy(contest: Contest, rule: ArrayLike) -> Array:
     fine; under a rule with several recurrent classes each is weighted by its probability of being reached from μ.
     """
     d = contest.read_rule(rule)
+    if by_sweeps(contest):
+        nu, _ = Regenerative(contest.dynamics).chain_of_rule(d).frequencies(0.0)
+        return nu[:, None] * d
     return Chain(contest.dynamics, d).frequencies[:, None] * d
 
 

@@ -11,7 +11,8 @@ from mdcontest.arrays import Array
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
-from mdcontest.occupancy import occupancy, require_unichain
+from mdcontest.occupancy import by_sweeps, occupancy, require_unichain
+from mdcontest.regenerative import Regenerative
 
 MAX_POLICY_ITERATIONS = 1000
 
@@ -28,8 +29,8 @@ class Evaluation:
     """Marginal values V^π = H c^π, shape [S]."""
     Q: Array
     """Marginal state–action values, shape [S, A]."""
-    chain: Chain
-    """The chain of states, for the next evaluation to start from."""
+    chain: Chain | None
+    """The chain of states, for the next evaluation to start from; none where it is not factored."""
 
 
 def evaluate(contest: Contest, rule: ArrayLike, like: Evaluation | None = None) -> Evaluation:
@@ -41,11 +42,22 @@ def evaluate(contest: Contest, rule: ArrayLike, like: Evaluation | None = None) 
     evaluation in the same contest; passing it saves work where the two rules use the same actions.
     """
     d = contest.read_rule(rule)
+    if by_sweeps(contest):
+        return _evaluate_by_sweeps(contest, d, like)
     chain = require_unichain(contest, Chain(contest.dynamics, d, None if like is None else like.chain))
     x = chain.frequencies[:, None] * d
     c = contest.margin.apply(x)
     _, V = chain.poisson((d * c).sum(axis=1))
     return Evaluation(x, c, V, state_action_values(contest, c, V), chain)
+
+
+def _evaluate_by_sweeps(contest: Contest, d: Array, like: Evaluation | None) -> Evaluation:
+    chain = Regenerative(contest.dynamics).chain_of_rule(d)
+    nu, _ = chain.frequencies(0.0, None if like is None else like.x.sum(axis=1))
+    x = nu[:, None] * d
+    c = contest.margin.apply(x)
+    _, V = chain.poisson((d * c).sum(axis=1), nu)
+    return Evaluation(x, c, V, state_action_values(contest, c, V), None)
 
 
 def state_action_values(contest: Contest, c: Array, V: Array) -> Array:
@@ -91,6 +103,10 @@ def optimal_average_reward(
     The chain of every policy it meets must have one recurrent class; one that does not is an error naming two.
     """
     r = np.asarray(reward, float).reshape(contest.num_states, contest.num_actions)
+    if by_sweeps(contest):
+        goal = 1e-12 * float(np.abs(r).max())
+        found = Regenerative(contest.dynamics).respond(r, goal, None, actions, exact=True)
+        return BestResponse(found.actions.astype(np.intp), found.low, found.h, found.high)
     states = np.arange(contest.num_states)
     actions = np.argmax(r, axis=1) if actions is None else actions.copy()
     excess, proof = np.inf, np.zeros(contest.num_states)

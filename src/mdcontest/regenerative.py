@@ -1,0 +1,219 @@
+"""Chains and best responses of large contests in which every step returns to μ with some probability.
+
+P = P₀ + (ε + more) μᵀ with ε > 0: a restart, or a discount (transitions.py). Nothing is factored unless it must be; a
+sweep reads every transition once. What converges fast depends on the contest, so values start with the cheapest method
+and go on to the next where that one is slow:
+
+    relative value iteration            chains that mix fast, such as random graphs
+    Gauss–Seidel sweeps to and fro      slow chains in which values travel far, such as grids
+    policy iteration by linear solves   what is left
+
+They are judged by the span of r + P h − h and not by changes of h: its largest entry bounds what any policy earns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import shortest_path
+
+from mdcontest.arrays import Array, Ints
+from mdcontest.restart_chain import RestartChain
+from mdcontest.transitions import Transitions
+
+
+@dataclass
+class Response:
+    """Where the search for a best policy stands."""
+
+    actions: Ints
+    h: Array
+    high: float
+    """max_sa[r + P h − h]: no policy earns more."""
+    low: float
+    """The policy that is greedy for h earns at least this."""
+    sweeps: int
+
+
+class Regenerative:
+    """The transitions of a contest whose restart probability is at least ε > 0 on every pair."""
+
+    def __init__(self, transitions: Transitions) -> None:
+        restart = transitions.restart
+        if restart is None or not restart.min() > 0:
+            raise ValueError("every pair needs a restart")
+        self.P0 = transitions.matrix
+        self.mu = transitions.start
+        self.eps = float(restart.min())
+        self.more = np.zeros(0) if restart.max() == self.eps else restart - self.eps
+        self.num_states, self.num_actions = transitions.num_states, transitions.num_actions
+        self._thin: bool | None = None
+        self._methods = [self._relative_values, self._gauss_seidel, self._policy_iteration]
+
+    @staticmethod
+    def serves(transitions: Transitions) -> bool:
+        """Whether these transitions are of the kind, and stored sparsely."""
+        return transitions.is_sparse and transitions.restart is not None and float(transitions.restart.min()) > 0
+
+    @property
+    def method(self) -> str:
+        """How values are found at present."""
+        return self._methods[0].__name__.strip("_").replace("_", " ")
+
+    # --- chains -------------------------------------------------------------------------------------------
+
+    def chain_of_rule(self, rule: Array) -> RestartChain:
+        """The chain of any rule, shape [S, A]."""
+        states = np.arange(self.num_states + 1) * self.num_actions
+        mix = sp.csr_array((rule.reshape(-1), np.arange(self.num_states * self.num_actions), states))
+        more = (rule.reshape(-1) * self.more).reshape(rule.shape).sum(axis=1) if len(self.more) else self.more
+        return RestartChain(sp.csr_array(mix @ self.P0), self.eps, more, self.mu, self.thin)
+
+    def chain(self, actions: Ints) -> RestartChain:
+        """The chain of a deterministic policy."""
+        from mdcontest import sweeps
+
+        P0, states = self.P0, self.num_states
+        pairs = np.arange(states) * self.num_actions + actions
+        entries = int((P0.indptr[pairs + 1] - P0.indptr[pairs]).sum())
+        into, targets = np.empty(states + 1, P0.indptr.dtype), np.empty(entries, P0.indices.dtype)
+        chances = np.empty(entries)
+        sweeps.policy_rows(P0.indptr, P0.indices, P0.data, actions, into, targets, chances)
+        rows = sp.csr_array((chances, targets, into), shape=(states, states))
+        return RestartChain(rows, self.eps, self.more[pairs] if len(self.more) else self.more, self.mu, self.thin)
+
+    @property
+    def thin(self) -> bool:
+        """Whether the graph of states is long for its size, as planar graphs and bands are and random ones are not."""
+        if self._thin is None:
+            shape = (self.num_states, self.num_states)
+            arcs = sp.csr_array((self.P0.data, self.P0.indices, self.P0.indptr[:: self.num_actions]), shape=shape)
+            steps = shortest_path(arcs, directed=False, unweighted=True, indices=0)
+            self._thin = bool(steps[np.isfinite(steps)].max() >= 0.5 * np.sqrt(self.num_states))
+        return self._thin
+
+    def flow_residual(self, x: Array) -> float:
+        """‖F x‖₁ for x of shape [S, A]."""
+        flat = x.reshape(-1)
+        back = self.eps * flat.sum() + (self.more @ flat if len(self.more) else 0.0)
+        return float(np.abs(self.P0.T @ flat + back * self.mu - x.sum(axis=1)).sum())
+
+    # --- best responses -----------------------------------------------------------------------------------
+
+    def respond(
+        self, reward: Array, goal: float, h: Array | None = None, actions: Ints | None = None, exact: bool = False
+    ) -> Response:
+        """A policy that earns much, with values that say how much more there can be.
+
+        It stops once no policy earns more than `goal`, or at a policy that earns more than that and has stopped getting
+        better quickly; with `exact`, only when the two ends of what the best policy earns are within `goal`.
+        """
+        r = np.ascontiguousarray(reward, float).reshape(-1)
+        found = Response(
+            np.zeros(self.num_states, np.int32) if actions is None else actions.astype(np.int32),
+            np.zeros(self.num_states) if h is None else h - self.mu @ h,
+            np.inf,
+            -np.inf,
+            0,
+        )
+        while True:
+            ended = self._methods[0](r, goal, found, exact)
+            if ended or len(self._methods) == 1:
+                return found
+            del self._methods[0]  # too slow on this contest; the next one from now on
+
+    def _measure(self, r: Array, found: Response) -> Array:
+        """Greedy actions, both ends, and r + P h − h under them."""
+        from mdcontest import sweeps
+
+        gain = np.empty(self.num_states)
+        found.high, found.low = sweeps.improve(
+            *(self.P0.indptr, self.P0.indices, self.P0.data, self.eps, self.more, float(self.mu @ found.h)),
+            *(r, found.h, found.actions, gain),
+        )
+        found.sweeps += 1
+        return gain
+
+    def _iterate(self, r: Array, goal: float, found: Response, exact: bool, step: Any, patience: int) -> bool:
+        """Measure and step until the goal, or False where `patience` steps hardly narrow the two ends."""
+        spans: list[float] = []
+        low = -np.inf
+        best = (np.inf, found.h)
+        while True:
+            gain = self._measure(r, found)
+            if found.high < best[0]:
+                best = (found.high, found.h.copy())
+            spans.append(found.high - found.low)
+            floor = 1e-15 * (np.abs(r).max() + np.abs(found.h).max())
+            narrow = spans[-1] <= (0.5 * goal if exact else max(0.1 * abs(found.high), 0.2 * goal))
+            settled = not exact and found.low > goal and found.low - low <= 0.05 * found.low
+            if narrow or settled or (not exact and found.high <= goal) or spans[-1] <= floor:
+                break
+            if len(spans) > patience and min(spans[-patience // 2 :]) > 0.3 * max(
+                spans[-1 - patience : -patience // 2]
+            ):
+                if patience >= 40:  # the last method: rounding is all that is left
+                    break
+                return False
+            low = found.low
+            step(r, found, gain)
+        if best[0] < found.high:
+            found.high, found.h = best
+        return True
+
+    def _relative_values(self, r: Array, goal: float, found: Response, exact: bool) -> bool:
+        def step(r: Array, found: Response, gain: Array) -> None:
+            from mdcontest import sweeps
+
+            found.h = found.h + gain
+            chain, own = self._policy(r, found.actions)
+            h, out = found.h, np.empty_like(found.h)
+            for _ in range(8):
+                m = float(self.mu @ h)
+                h -= m
+                sweeps.pull(chain.P0.indptr, chain.P0.indices, chain.P0.data, h, own, out)
+                h, out = out, h
+            found.h, found.sweeps = h, found.sweeps + 2
+
+        return self._iterate(r, goal, found, exact, step, patience=4)
+
+    def _gauss_seidel(self, r: Array, goal: float, found: Response, exact: bool) -> bool:
+        # Values of what is earned until the next restart, not relative ones: the level of h is part of the solution.
+        # From below (r + P₀ h ≥ h) they rise with every sweep; what is too high would sink by ε a sweep only.
+        self._measure(r, found)
+        found.h = found.h - self.mu @ found.h + found.low / self.eps
+
+        def step(r: Array, found: Response, gain: Array) -> None:
+            from mdcontest import sweeps
+
+            P0 = self.P0
+            for backward in (False, True):
+                m = float(self.mu @ found.h)
+                sweeps.relax_best(P0.indptr, P0.indices, P0.data, self.more, m, r, found.h, found.actions, backward)
+            chain, own = self._policy(r, found.actions)
+            for backward in (False, True) * 3:
+                right = own + chain.more * (self.mu @ found.h) if len(chain.more) else own
+                sweeps.relax(chain.P0.indptr, chain.P0.indices, chain.P0.data, right, found.h, backward)
+            found.sweeps += 4
+
+        return self._iterate(r, goal, found, exact, step, patience=12)
+
+    def _policy_iteration(self, r: Array, goal: float, found: Response, exact: bool) -> bool:
+        def step(r: Array, found: Response, gain: Array) -> None:
+            chain, own = self._policy(r, found.actions)
+            guess = found.h - self.mu @ found.h
+            # Of a restart beyond ε, μ·h = 0 is known once g is: two solves, one for what is earned, one for time.
+            earned = chain.solve(own, guess + own.mean() / self.eps, 1e-13)
+            if not len(chain.more):
+                found.h = earned - self.mu @ earned
+                return
+            time = chain.solve(np.ones(self.num_states), np.full(self.num_states, 1 / self.eps), 1e-13)
+            found.h = earned - (self.mu @ earned) / (self.mu @ time) * time
+
+        return self._iterate(r, goal, found, exact, step, patience=60)
+
+    def _policy(self, r: Array, actions: Ints) -> tuple[RestartChain, Array]:
+        return self.chain(actions), r.reshape(self.num_states, -1)[np.arange(self.num_states), actions]
