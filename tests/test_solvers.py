@@ -89,18 +89,6 @@ def test_mirror_descent_is_hedge_on_the_payoff_matrix(seed):
         np.testing.assert_allclose(solution.occupancy.reshape(-1), p_bar @ X, atol=1e-9)
 
 
-def test_the_default_chooses_and_says_why(monkeypatch):
-    contest = mdc.examples.make("corridor")
-    small = mdc.solve(contest)
-    assert small.solver == "LinearProgram"
-    assert "21 pairs" in small.why
-    monkeypatch.setattr("mdcontest.solvers.choose.MAX_LP_PAIRS", 10)
-    large = mdc.solve(contest, tol=0.3)
-    assert large.solver == "HPI"
-    assert "21 pairs, over 10" in large.why
-    assert "asked for" in mdc.solve(contest, HPI(10)).why
-
-
 def test_a_constant_rate_survives_underflow():
     """Rock-paper-scissors with a triple win; η = 100 drives probabilities to exact zeros, which must come back.
 

@@ -15,12 +15,12 @@ PATIENCE = 1.0
 
 @contextmanager
 def progress_bar(show: bool = True) -> Iterator[Report]:
-    """A `progress` argument for `solve`: iterations, newest gap, time left. Silent where nobody is watching."""
+    """A `progress` argument for `solve`: iterations, certified gap, time left. Silent where nobody is watching."""
     if not (show and sys.stderr.isatty()):
         yield silent
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     bar = Bar(
@@ -28,11 +28,11 @@ def progress_bar(show: bool = True) -> Iterator[Report]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
         console=Console(stderr=True),
         transient=True,
     )
-    task, began = bar.add_task("solving", total=None), time.monotonic()
+    task, began = bar.add_task("solving", total=None, left=""), time.monotonic()
 
     def report(progress: Progress) -> None:
         if not bar.live.is_started:
@@ -40,13 +40,22 @@ def progress_bar(show: bool = True) -> Iterator[Report]:
                 return
             bar.start()
         words = "solving" if progress.gap is None else f"solving, gap {progress.gap:.2e}"
-        bar.update(task, completed=progress.iteration, total=progress.of, description=words)
+        left = "" if progress.left is None else f"about {in_words(progress.left)} left"
+        bar.update(task, completed=progress.iteration, total=progress.of, description=words, left=left)
 
     try:
         yield report
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+def in_words(seconds: float) -> str:
+    """A length of time in its largest unit: 40 s, 3 min, 2 h."""
+    for unit, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 1.5 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 @contextmanager

@@ -25,6 +25,7 @@ class Status(StrEnum):
     ITERATION_LIMIT = "iteration_limit"
     INACCURATE = "inaccurate"
     INTERRUPTED = "interrupted"
+    TIME_LIMIT = "time_limit"
 
     @property
     def advice(self) -> str:
@@ -33,6 +34,7 @@ class Status(StrEnum):
             Status.ITERATION_LIMIT: "The iteration limit came first: raise iterations or tol, or use LinearProgram.",
             Status.INACCURATE: "The method ended above the tolerance: rounding stands in the way; raise tol.",
             Status.INTERRUPTED: "Stopped by the user; this is the policy so far, with its own certificate.",
+            Status.TIME_LIMIT: "The time limit came first; this is the policy so far, with its own certificate.",
         }[self]
 
 
@@ -59,6 +61,8 @@ class History:
 
     iterations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     gaps: Array = field(default_factory=lambda: np.zeros(0))
+    seconds: Array = field(default_factory=lambda: np.zeros(0))
+    """Time since the solve began, an entry a gap; empty where it was not recorded."""
 
     def __len__(self) -> int:
         return len(self.iterations)
@@ -110,7 +114,11 @@ class Solution:
             "rule": self.rule,
             "occupancy": self.occupancy,
             "certificate": {"x": self.certificate.x, "h": self.certificate.h, "kappa": self.certificate.kappa},
-            "history": {"iterations": self.history.iterations, "gaps": self.history.gaps},
+            "history": {
+                "iterations": self.history.iterations,
+                "gaps": self.history.gaps,
+                "seconds": self.history.seconds,
+            },
             "info": self.info,
         }
 
@@ -129,7 +137,11 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
             solver=str(record["solver"]),
             why=str(record["why"]),
             tol=float(record["tol"]),
-            history=History(_numbers(history["iterations"], 1).astype(np.int64), _numbers(history["gaps"], 1)),
+            history=History(
+                _numbers(history["iterations"], 1).astype(np.int64),
+                _numbers(history["gaps"], 1),
+                _numbers(history.get("seconds", ()), 1),
+            ),
             info=dict(record["info"]),
         )
     except KeyError as error:

@@ -21,8 +21,12 @@ from mdcontest.solution import FORMAT as SOLUTION_FORMAT
 SOLVED, NOT_SOLVED, BAD_INPUT = 0, 1, 2
 SOLVERS: dict[str, Callable[..., Any]] = {
     "linear-program": mdc.solvers.LinearProgram,
+    "interior-point": mdc.solvers.InteriorPoint,
+    "policy-generation": mdc.solvers.PolicyGeneration,
     "hpi": mdc.solvers.HPI,
     "hpi-pg": mdc.solvers.HPIPG,
+    "optimistic-hpi": mdc.solvers.OptimisticHPI,
+    "extragradient": mdc.solvers.Extragradient,
     "policy-game": mdc.solvers.PolicyGame,
     "mirror-descent": mdc.solvers.MirrorDescent,
 }
@@ -35,11 +39,16 @@ def add_commands(command: Any) -> None:
     """Add the parsers; `command(name, run, help, reads)` makes one."""
     solve = command("solve", run_solve, "Solve a contest and certify the gap of the solution.")
     solve.add_argument(
-        "--solver", choices=["auto", *SOLVERS], type=_solver_name, default="auto", help="the method (default: by size)"
+        "--solver",
+        choices=["auto", *SOLVERS],
+        type=_solver_name,
+        default="auto",
+        help="the method (default: chosen from structure, size and memory)",
     )
     solve.add_argument(
         "--tol", type=float, default=1e-9, help="the gap asked for, relative to the margin's bound (default 1e-9)"
     )
+    solve.add_argument("--time-limit", type=float, metavar="SECONDS", help="return the best so far after this time")
     solve.add_argument("--iterations", type=int, help="iteration limit of an iterative method")
     solve.add_argument("--eta", type=_eta, help="learning rate of hpi: adaptive, theorem or a number")
     solve.add_argument("--out", metavar="FILE", help="write the solution, .json or .npz")
@@ -67,7 +76,7 @@ def run_solve(options: argparse.Namespace) -> int:
     if options.out:
         _require_writable(options.out, options.file)
     with progress_bar(show=not options.quiet) as report:
-        solution = mdc.solve(contest, solver, tol=options.tol, progress=report)
+        solution = mdc.solve(contest, solver, tol=options.tol, time_limit=options.time_limit, progress=report)
     if options.out:
         solution.save(options.out)
     if options.json:

@@ -1,4 +1,11 @@
-"""What a solver is, and the one way in which every solver's answer is certified."""
+"""What a solver is, and the one way in which every solver's answer is certified.
+
+For a rule d with occupancy x^d, any x and any h,
+
+    gap(d) ≤ max_sa[c + P h − h] + bound·‖x^d − x‖₁,     c = M x,
+
+because c + P h − h bounds what any policy earns against x, and M x^d differs from M x by at most bound·‖x^d − x‖₁.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +31,11 @@ class Progress:
     of: int | None = None
     """The iteration limit, where there is one."""
     gap: float | None = None
-    """The newest gap, in the units of the margin."""
+    """The newest certified gap, in the units of the margin."""
+    seconds: float = 0.0
+    """Time since the solve began; filled in by `solve`."""
+    left: float | None = None
+    """Estimated seconds until the gap is small enough, from how it has fallen so far; filled in by `solve`."""
 
 
 Report = Callable[[Progress], None]
@@ -32,6 +43,19 @@ Report = Callable[[Progress], None]
 
 def silent(progress: Progress) -> None:
     """Report nothing."""
+
+
+class OutOfTime(Exception):  # noqa: N818 (nothing went wrong)
+    """Raised by `report` once the time limit has passed; solvers treat it like Ctrl-C."""
+
+
+STOPPED = (KeyboardInterrupt, OutOfTime)
+"""What `report` may raise to end a solve early: the solver hands over the best it has."""
+
+
+def status_when_stopped(reason: BaseException) -> Status:
+    """The status of a solution that was cut short."""
+    return Status.TIME_LIMIT if isinstance(reason, OutOfTime) else Status.INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -43,6 +67,10 @@ class Proposal:
     """How the solve ended if the certified gap turns out above the tolerance."""
     history: History = field(default_factory=History)
     info: dict[str, Any] = field(default_factory=dict)
+    x: Array | None = None
+    """The rule's occupancy up to a small flow residual, shape [S, A], where the solver has it; else it is solved."""
+    h: Array | None = None
+    """Values that bound every reply to x, shape [S], where the solver has them; else a best response is computed."""
 
 
 class Solver(Protocol):
@@ -51,7 +79,11 @@ class Solver(Protocol):
     name: ClassVar[str]
 
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
-        """A rule whose optimality gap is at most `gap` (absolute), or the best within the settings' limits."""
+        """A rule whose optimality gap is at most `gap` (absolute), or the best within the settings' limits.
+
+        `report` may raise one of `STOPPED`; the best so far is then the answer, and if there is none yet the
+        exception goes on.
+        """
 
 
 def certify(contest: Contest, rule: Array, actions: NDArray[np.intp] | None = None) -> Certificate:

@@ -1,7 +1,8 @@
 """Algorithm 1, Hedged Policy Iteration: Hedge in every state at once, scored by the marginal values Q.
 
 The average occupancy of the iterates converges to a solution (thm:hpi-convergence); the last iterate does not. Rules
-are carried as logarithms, so that a probability that underflows can come back. Learning rates are in rates.py.
+are carried as logarithms, so that a probability that underflows can come back. Learning rates are in rates.py, the
+variant that falls faster in optimistic.py.
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import log_softmax
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
-from mdcontest.solution import History, Status
-from mdcontest.solvers.base import Progress, Proposal, Report
-from mdcontest.solvers.rates import Eta, HedgeStep, make_rate
-from mdcontest.values import Evaluation, evaluate, optimal_average_reward
-
-HISTORY_GROWTH = 1.05
-"""Gaps are measured at iterations that grow by this factor: each costs a policy iteration."""
+from mdcontest.solution import Status
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
+from mdcontest.solvers.marks import GapMarks
+from mdcontest.solvers.rates import Eta, HedgeStep, Rate, make_rate
+from mdcontest.values import Evaluation, evaluate
 
 
 class HedgeSettings(Protocol):
@@ -68,33 +67,42 @@ def hedged_policy_iteration(
     report: Report,
     update: UpdateRule,
     return_rule: Callable[[Array], Array],
+    rate_of: Callable[[Contest, int, Eta], Rate] = make_rate,
+    iterates: tuple[str, ...] = ("average",),
 ) -> Proposal:
-    """The loop of Algorithms 1 and 2, which differ in how steps 3 and 4 are carried out."""
+    """The loop of Algorithms 1 and 2, which differ in how steps 3 and 4 are carried out.
+
+    `rate_of` makes the learning rate. `iterates` are those that may be returned, the one with the least gap where there
+    are several: "average", as in the algorithms, or "last".
+    """
+    marks, policy = GapMarks(contest), None
     K = require_iterations(settings.iterations)
-    rate = make_rate(contest, K, settings.eta)
+    rate = rate_of(contest, K, settings.eta)
     log_d = np.full((contest.num_states, contest.num_actions), -math.log(contest.num_actions))
     x_bar = np.zeros_like(log_d)
-    marks, policy = _Marks(contest), None
+    found: dict[str, Array] = {}
     status, k = Status.ITERATION_LIMIT, 0
     try:
         for k in range(1, K + 1):
             policy = evaluate(contest, np.exp(log_d), like=policy)
             # 1. Compute occupancy measure
             x_bar = x_bar + (policy.x - x_bar) / k
-            if marks.due(k, K) and marks.measure(k, x_bar) <= gap * (1 - 1e-9):  # certified anew later, with rounding
+            found = {name: x for name, x in (("average", x_bar), ("last", policy.x)) if name in iterates}
+            if marks.due(k, K) and marks.measure(k, found) <= gap * (1 - 1e-9):  # certified anew later, with rounding
                 break
-            report(Progress(k, K, marks.gaps[-1]))
+            report(Progress(k, K, marks.newest))
             # 2. Evaluate
             advantage = policy.Q - policy.V[:, None]
             # 3. Update decision rule
             log_d = update(rate.step(log_d, advantage), policy, log_d)
-    except KeyboardInterrupt:
+    except STOPPED as reason:
         if k <= 1:
             raise
-        status = Status.INTERRUPTED
+        status = status_when_stopped(reason)
     # 4. Compute decision rule of the return policy
-    rule = return_rule(x_bar)
-    return Proposal(rule, status, marks.history(), {"iterations": k, "eta": rate.used})
+    rule = return_rule(found[marks.best])
+    info = {"iterations": k, "eta": rate.used} | ({"iterate": marks.best} if len(iterates) > 1 else {})
+    return Proposal(rule, status, marks.history(), info)
 
 
 def require_iterations(iterations: int) -> int:
@@ -102,28 +110,3 @@ def require_iterations(iterations: int) -> int:
     if not isinstance(iterations, int | np.integer) or iterations < 1:
         raise InputError(f"iterations must be a whole number, at least 1, got {iterations}")
     return int(iterations)
-
-
-class _Marks:
-    """Gaps of the average policy at growing iterations, each best response starting from the last."""
-
-    def __init__(self, contest: Contest) -> None:
-        self.contest = contest
-        self.iterations: list[int] = []
-        self.gaps: list[float] = []
-        self._next = 1
-        self._actions: Ints | None = None
-
-    def due(self, k: int, last: int) -> bool:
-        return k >= self._next or k == last
-
-    def measure(self, k: int, x_bar: Array) -> float:
-        """The optimality gap of the policy with occupancy x̄, an upper bound up to rounding."""
-        best = optimal_average_reward(self.contest, self.contest.margin.apply(x_bar), self._actions)
-        self._actions, self._next = best.actions, max(k + 1, int(k * HISTORY_GROWTH))
-        self.iterations.append(k)
-        self.gaps.append(max(0.0, best.excess))
-        return self.gaps[-1]
-
-    def history(self) -> History:
-        return History(np.array(self.iterations, np.int64), np.array(self.gaps))

@@ -12,7 +12,6 @@ Here h has the sign of the program; a certificate's h has the opposite one.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -26,10 +25,11 @@ import scipy.sparse as sp
 
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
-from mdcontest.errors import InputError, SizeError
+from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
-from mdcontest.solvers.base import Progress, Proposal, Report, certify
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, certify, status_when_stopped
+from mdcontest.solvers.memory import require_memory
 
 ATTEMPTS = ((1e-8, True), (1e-10, True), (1e-7, True), (1e-10, False))
 """(feasibility tolerance, crossover to a vertex) in the order tried, until a rule's gap is small enough.
@@ -54,29 +54,30 @@ class LinearProgram:
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
         if self.method not in ("ipm", "simplex"):
             raise InputError(f"method must be 'ipm' or 'simplex', got {self.method!r}")
-        _require_memory(contest.num_pairs)
+        n = contest.num_pairs
+        require_memory(BYTES_PER_ENTRY * n * n, f"the linear program of {n} pairs holds {n}² margins, which")
         program = build(contest)
         best: tuple[float, Array] | None = None
-        interrupted, attempts = False, 0
+        stopped, attempts = None, 0
         for tolerance, crossover in ATTEMPTS:
             attempts += 1
-            interrupted, values = _run(program, self.method, tolerance, crossover, report)
+            stopped, values = _run(program, self.method, tolerance, crossover, report)
             if len(values):
                 x = np.maximum(values[: contest.num_pairs], 0.0).reshape(contest.num_states, contest.num_actions)
                 rule = decision_rule(x)
                 found = -certify(contest, rule).kappa
                 best = min(best or (found, rule), (found, rule), key=lambda pair: pair[0])
-            if interrupted or (best is not None and best[0] <= gap):
+            if stopped or (best is not None and best[0] <= gap):
                 break
         if best is None:
-            raise KeyboardInterrupt if interrupted else InputError("HiGHS found no solution of the linear program")
+            raise stopped or InputError("HiGHS found no solution of the linear program")
         info = {
             "variables": program.num_col_,
             "constraints": program.num_row_ + contest.num_pairs,
             "method": self.method,
             "attempts": attempts,
         }
-        return Proposal(best[1], Status.INTERRUPTED if interrupted else Status.INACCURATE, info=info)
+        return Proposal(best[1], status_when_stopped(stopped) if stopped else Status.INACCURATE, info=info)
 
 
 def build(contest: Contest) -> Any:
@@ -117,8 +118,10 @@ def flow_matrix(contest: Contest) -> Any:
     return sp.csr_array(P.T - leaves)
 
 
-def _run(program: Any, method: str, tolerance: float, crossover: bool, report: Report) -> tuple[bool, Array]:
-    """Whether the user stopped HiGHS, and the values of the variables (none if it had none yet)."""
+def _run(
+    program: Any, method: str, tolerance: float, crossover: bool, report: Report
+) -> tuple[BaseException | None, Array]:
+    """What stopped HiGHS early, if anything did, and the values of the variables (none if it had none yet)."""
     highs = highspy.Highs()
     highs.silent()
     for option, value in {
@@ -134,16 +137,14 @@ def _run(program: Any, method: str, tolerance: float, crossover: bool, report: R
     highs.passModel(program)
 
     with _catch_interrupt() as interrupted:
-        raised: list[BaseException] = []
+        raised: list[BaseException] = []  # kept until HiGHS has returned
 
         def alive(event: Any) -> None:
             out = event.data_out
             try:
                 if not raised:
                     report(Progress(int(max(out.simplex_iteration_count, out.ipm_iteration_count))))
-            except KeyboardInterrupt:
-                interrupted.set()
-            except BaseException as error:  # kept until HiGHS has returned
+            except BaseException as error:
                 raised.append(error)
             if interrupted.is_set() or raised:
                 event.interrupt()
@@ -151,9 +152,11 @@ def _run(program: Any, method: str, tolerance: float, crossover: bool, report: R
         highs.cbSimplexInterrupt.subscribe(alive)
         highs.cbIpmInterrupt.subscribe(alive)
         highs.run()
-        if raised:
+        if interrupted.is_set():
+            raised.append(KeyboardInterrupt())
+        if raised and not isinstance(raised[0], STOPPED):
             raise raised[0]
-        return interrupted.is_set(), np.array(highs.getSolution().col_value)
+        return (raised[0] if raised else None), np.array(highs.getSolution().col_value)
 
 
 @contextmanager
@@ -168,13 +171,3 @@ def _catch_interrupt() -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _require_memory(n: int) -> None:
-    needed = BYTES_PER_ENTRY * n * n
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > available:
-        raise SizeError(
-            f"the linear program of {n} pairs holds {n}² margins and needs about {needed / 1e9:.1f} GB, "
-            f"this machine has {available / 1e9:.1f} GB; use solvers.HPI(), which only multiplies by M"
-        )

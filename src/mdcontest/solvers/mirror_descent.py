@@ -15,9 +15,10 @@ from scipy.special import softmax
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
-from mdcontest.solution import History, Status
-from mdcontest.solvers.base import Progress, Proposal, Report
+from mdcontest.solution import Status
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
 from mdcontest.solvers.hpi import require_iterations
+from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.policies import deterministic_occupancies
 
 
@@ -35,26 +36,28 @@ class MirrorDescent:
     name: ClassVar[str] = "MirrorDescent"
 
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
+        marks, status = Marks(), Status.ITERATION_LIMIT
         K = require_iterations(self.iterations)
         X = deterministic_occupancies(contest, self.max_policies)
         eta = self._rate(len(X), contest.margin.bound)
         log_p, p_bar = np.zeros(len(X)), np.zeros(len(X))
-        iterations: list[int] = []
-        gaps: list[float] = []
-        for k in range(1, K + 1):
-            p = softmax(log_p)
-            p_bar += (p - p_bar) / k
-            # p_{k+1} ∝ p_k exp(η X M Xᵀ p_k): the maximiser of eq. omd-update, by the linearity of M̄ in occupancies
-            log_p += eta * (X @ contest.margin.apply(p @ X).reshape(-1))
-            if k & (k - 1) == 0 or k % 100 == 0 or k == K:
-                iterations.append(k)
-                gaps.append(float((X @ contest.margin.apply(p_bar @ X).reshape(-1)).max()))
-                report(Progress(k, K, gaps[-1]))
-                if gaps[-1] <= gap:
-                    break
+        try:
+            for k in range(1, K + 1):
+                p = softmax(log_p)
+                p_bar += (p - p_bar) / k
+                # p_{k+1} ∝ p_k exp(η X M Xᵀ p_k): the maximiser of eq. omd-update, by the linearity of M̄ in occupancies
+                log_p += eta * (X @ contest.margin.apply(p @ X).reshape(-1))
+                if k & (k - 1) == 0 or k % 100 == 0 or k == K:
+                    found = float((X @ contest.margin.apply(p_bar @ X).reshape(-1)).max())
+                    if marks.record(k, found) <= gap:
+                        break
+                report(Progress(k, K, marks.newest))
+        except STOPPED as reason:
+            if not p_bar.any():
+                raise
+            status = status_when_stopped(reason)
         x = (p_bar @ X).reshape(contest.num_states, contest.num_actions)
-        history = History(np.array(iterations), np.array(gaps))
-        return Proposal(decision_rule(x), Status.ITERATION_LIMIT, history, {"policies": len(X), "eta": eta})
+        return Proposal(decision_rule(x), status, marks.history(), {"policies": len(X), "eta": eta})
 
     def _rate(self, policies: int, bound: float) -> float:
         if self.eta is None:

@@ -16,7 +16,8 @@ from scipy.optimize import linprog
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.occupancy import decision_rule
-from mdcontest.solvers.base import Progress, Proposal, Report
+from mdcontest.solution import Status
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
 from mdcontest.solvers.policies import deterministic_occupancies
 
 TOLERANCES = (1e-8, 1e-10, 1e-7)
@@ -36,13 +37,25 @@ class PolicyGame:
         X = deterministic_occupancies(contest, self.max_policies)
         report(Progress(0))
         bound = contest.margin.bound or 1.0  # HiGHS's tolerances are absolute
-        p = solve_skew_game(X, contest.margin.matrix() / bound, gap / bound)
+        p, loss, status = np.full(len(X), 1 / len(X)), np.inf, Status.INACCURATE
+        try:
+            for attempt, tolerance in enumerate(TOLERANCES, start=1):
+                q, worst = solve_skew_game(X, contest.margin.matrix() / bound, tolerance)
+                if worst < loss:
+                    p, loss = q, worst
+                report(Progress(attempt, len(TOLERANCES), loss * bound))
+                if loss <= gap / bound:
+                    break
+        except STOPPED as reason:
+            if loss == np.inf:
+                raise
+            status = status_when_stopped(reason)
         x = (p @ X).reshape(contest.num_states, contest.num_actions)
-        return Proposal(decision_rule(x), info={"policies": len(X), "support": int((p > 1e-9).sum())})
+        return Proposal(decision_rule(x), status, info={"policies": len(X), "support": int((p > 1e-9).sum())})
 
 
-def solve_skew_game(X: Array, M: Array, gap: float) -> Array:
-    """p that maximises min_j yᵀ M x_j, where y = Σ p_i x_i and x_j is row j of X.
+def solve_skew_game(X: Array, M: Array, tolerance: float) -> tuple[Array, float]:
+    """p that maximises min_j yᵀ M x_j, where y = Σ p_i x_i and x_j is row j of X; and −min_j, which is ∞ without a p.
 
     As a linear program in (p, y, κ): maximise κ subject to yᵀ M x_j ≥ κ for all j, y = Xᵀ p, Σ p = 1, p ≥ 0. With y as
     a variable the N² payoffs between policies are never needed.
@@ -52,24 +65,17 @@ def solve_skew_game(X: Array, M: Array, gap: float) -> Array:
     payoff = sp.hstack([sp.csr_array((N, N)), sp.csr_array(-against), sp.csr_array(np.ones((N, 1)))])
     mixture = sp.hstack([sp.csr_array(X.T), -sp.eye_array(n), sp.csr_array((n, 1))])
     total = sp.hstack([sp.csr_array(np.ones((1, N))), sp.csr_array((1, n + 1))])
-    best, worst_loss = np.full(N, 1 / N), np.inf
-    for tolerance in TOLERANCES:
-        found = linprog(
-            np.append(np.zeros(N + n), -1.0),
-            A_ub=sp.csr_array(payoff),
-            b_ub=np.zeros(N),
-            A_eq=sp.csr_array(sp.vstack([mixture, total])),
-            b_eq=np.append(np.zeros(n), 1.0),
-            bounds=[(0, None)] * N + [(None, None)] * (n + 1),
-            options={"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance},
-        )
-        if found.x is None:
-            continue
-        p = np.maximum(found.x[:N], 0.0)
-        p /= p.sum()
-        loss = float(-(against @ (p @ X)).min())
-        if loss < worst_loss:
-            best, worst_loss = p, loss
-        if worst_loss <= gap:
-            break
-    return best
+    found = linprog(
+        np.append(np.zeros(N + n), -1.0),
+        A_ub=sp.csr_array(payoff),
+        b_ub=np.zeros(N),
+        A_eq=sp.csr_array(sp.vstack([mixture, total])),
+        b_eq=np.append(np.zeros(n), 1.0),
+        bounds=[(0, None)] * N + [(None, None)] * (n + 1),
+        options={"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance},
+    )
+    if found.x is None:
+        return np.full(N, 1 / N), np.inf
+    p = np.maximum(found.x[:N], 0.0)
+    p /= p.sum()
+    return p, float(-(against @ (p @ X)).min())

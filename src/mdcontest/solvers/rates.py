@@ -9,6 +9,10 @@ a number    that η. Like the theorem's it is constant: reference d_k, scores Q_
             changes is applied to the sum of scores (dual averaging): reference d_1, scores Σ_{j≤k} Q_j. With a constant
             η that is the same; with a changing one, d_k·exp(η_k Q_k) is measurably worse.
 
+The optimistic rates step with 2 Q_k − Q_{k−1}, a guess of Q_{k+1}. Over all steps that adds up to Σ_{j≤k} Q_j + Q_k. A
+guess costs only what it misses, so the optimistic "adaptive" rate sums squares of Q_j − Q_{j−1}: where the iterates
+settle the rate stops falling.
+
 Softmax does not see what is added to all scores of a state, so Q − V serves for Q and keeps sums small.
 """
 
@@ -62,21 +66,60 @@ class AdaptiveRate:
         self.squares = np.zeros((num_states, 1))
 
     def step(self, log_d: Array, advantage: Array) -> HedgeStep:
-        advantage = advantage / self.unit
-        self.scores = self.scores + advantage
-        self.squares = self.squares + np.max(advantage**2, axis=1, keepdims=True)
+        return self.step_by(advantage / self.unit, advantage / self.unit)
+
+    def step_by(self, gradient: Array, surprise: Array) -> HedgeStep:
+        """The step by a gradient, where η falls with the squares of another array; both in units of the bound."""
+        self.scores = self.scores + gradient
+        self.squares = self.squares + np.max(surprise**2, axis=1, keepdims=True)
         eta = np.divide(self.log_actions, self.squares, out=np.zeros_like(self.squares), where=self.squares > 0)
         return self.log_d_1, self.scores, np.sqrt(eta)
 
 
+class OptimisticConstantRate(ConstantRate):
+    """A constant rate on 2 Q_k − Q_{k−1}, with Q_0 = 0."""
+
+    def __init__(self, eta: float) -> None:
+        super().__init__(eta)
+        self.before: Array | float = 0.0
+
+    def step(self, log_d: Array, advantage: Array) -> HedgeStep:
+        surprise, self.before = advantage - self.before, advantage
+        return super().step(log_d, advantage + surprise)
+
+
+class OptimisticAdaptiveRate(AdaptiveRate):
+    """A rate for each state from the largest changes of advantages seen there, on 2 Q_k − Q_{k−1}."""
+
+    def __init__(self, num_states: int, num_actions: int, unit: float) -> None:
+        super().__init__(num_states, num_actions, unit)
+        self.before = np.zeros((num_states, num_actions))
+
+    def step(self, log_d: Array, advantage: Array) -> HedgeStep:
+        advantage = advantage / self.unit
+        surprise, self.before = advantage - self.before, advantage
+        return self.step_by(advantage + surprise, surprise)
+
+
 def make_rate(contest: Contest, iterations: int, eta: Eta) -> Rate:
     """The rate a setting asks for."""
+    return _make(contest, iterations, eta, AdaptiveRate, ConstantRate)
+
+
+def make_optimistic_rate(contest: Contest, iterations: int, eta: Eta) -> Rate:
+    """The same on the optimistic gradient 2 Q_k − Q_{k−1}."""
+    return _make(contest, iterations, eta, OptimisticAdaptiveRate, OptimisticConstantRate)
+
+
+def _make(
+    contest: Contest, iterations: int, eta: Eta, adaptive: type[AdaptiveRate], constant: type[ConstantRate]
+) -> Rate:
     if eta == "adaptive":
-        return AdaptiveRate(contest.num_states, contest.num_actions, contest.margin.bound or 1.0)
-    constant = theorem_rate(contest, iterations) if eta == "theorem" else eta
-    if not isinstance(constant, int | float | np.number) or not (math.isfinite(constant) and constant >= 0):
+        return adaptive(contest.num_states, contest.num_actions, contest.margin.bound or 1.0)
+    number = theorem_rate(contest, iterations) if eta == "theorem" else eta
+    if not isinstance(number, int | float | np.number) or not (math.isfinite(number) and number >= 0):
         raise InputError(f"eta must be 'adaptive', 'theorem' or a nonnegative number, got {eta!r}")
-    return ConstantRate(float(constant))
+    return constant(float(number))
 
 
 def theorem_rate(contest: Contest, iterations: int) -> float:

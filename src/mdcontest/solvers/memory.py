@@ -1,0 +1,27 @@
+"""How much memory a method may take."""
+
+from __future__ import annotations
+
+import os
+
+from mdcontest.errors import SizeError
+
+
+def available_memory() -> float:
+    """Bytes that can be had without swapping."""
+    try:
+        with open("/proc/meminfo") as lines:
+            fields = dict(line.split(":") for line in lines)
+        return 1024.0 * float(fields["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):  # another system: all there is
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def require_memory(needed: float, what: str, available: float | None = None, where: str = "this machine") -> None:
+    """An error that names the numbers, unless so many bytes can be had; `what` needs them."""
+    there = available_memory() if available is None else available
+    if needed > there:
+        raise SizeError(
+            f"{what} needs about {needed / 1e9:.3g} GB, {where} has {there / 1e9:.3g} GB free; use methods that only "
+            "multiply by M: solvers.PolicyGeneration() if the margin has structure, else solvers.Extragradient()"
+        )
