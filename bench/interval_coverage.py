@@ -1,4 +1,4 @@
-"""How often does a 95 % interval for a mean over seeds contain the true mean? `python bench/coverage.py`
+"""How often does a 95 % interval for a mean over seeds contain the true mean? `python bench/interval_coverage.py`
 
 Draws seeds from distributions whose mean is known and counts, for Student's t and the percentile bootstrap; prints a
 Markdown table of percentages with standard errors. Takes about two minutes.
