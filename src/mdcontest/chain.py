@@ -75,15 +75,20 @@ class Chain:
 
     def poisson(self, cumulant: Array) -> tuple[float, Array]:
         """(g, h) with c − g + P h = h and ν·h = 0, for a chain with one recurrent class. c, h: shape [S]."""
+        _, h = self.relative_values(cumulant)
+        return float(self.frequencies @ cumulant), h - self.frequencies @ h
+
+    def relative_values(self, cumulant: Array) -> tuple[float, Array]:
+        """(g, h) with c − g + P h = h and u·h = 0: all that policy iteration needs, from one solve."""
         right = np.zeros(len(self.time) + 1)
         right[: self.num_states] = cumulant
-        h = self._bordered.solve(right)[: self.num_states]
-        return float(self.frequencies @ cumulant), h - self.frequencies @ h
+        solution = self._bordered.solve(right)
+        return float(solution[-1]), solution[: self.num_states]
 
     @cached_property
     def _bordered(self) -> _Factors:
         """K for the whole chain."""
-        return _Factors(_bordered(self.matrix, self._leaving, self.time))
+        return _Factors(_bordered(self.matrix, self._leaving, self.time, int(self.recurrent_classes[0][0])))
 
     @cached_property
     def _leaving(self) -> Array:
@@ -95,7 +100,7 @@ class Chain:
         if len(members) == len(self.time):
             visits = self._bordered.solve(np.append(np.zeros(len(self.time)), 1.0), transposed=True)[members]
         else:
-            inner = _Factors(_bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members]))
+            inner = _Factors(_bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members], 0))
             visits = inner.solve(np.append(np.zeros(len(members)), 1.0), transposed=True)[:-1]
         visits = np.maximum(visits, 0.0)
         total = float((visits * self.time[members]).sum())
@@ -168,11 +173,11 @@ def _identity_minus(P: Any, leaving: Array) -> Any:
     return difference
 
 
-def _bordered(P: Any, leaving: Array, time: Array) -> Any:
-    """K with u uniform."""
+def _bordered(P: Any, leaving: Array, time: Array, reference: int) -> Any:
+    """K; u is uniform in dense matrices, and one recurrent state in sparse ones, where a full row makes factors fill."""
     size = len(time)
     if sp.issparse(P):
-        u, w = sp.csr_array(np.full((1, size), 1 / size)), sp.csr_array(time[:, None])
+        u, w = sp.csr_array(([1.0], ([0], [reference])), shape=(1, size)), sp.csr_array(time[:, None])
         return sp.block_array([[_identity_minus(P, leaving), w], [u, None]], format="csr")
     K = np.zeros((size + 1, size + 1))
     K[:size, :size] = _identity_minus(P, leaving)

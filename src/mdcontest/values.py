@@ -112,7 +112,7 @@ def optimal_average_reward(
     excess, proof = np.inf, np.zeros(contest.num_states)
     for _ in range(MAX_POLICY_ITERATIONS):
         chain = require_unichain(contest, Chain(contest.dynamics, one_hot(actions, contest.num_actions)))
-        gain, h = chain.poisson(r[states, actions])
+        gain, h = chain.relative_values(r[states, actions])
         q = state_action_values(contest, r, h)
         # Any h gives an upper bound, and an earlier one may be tighter by a rounding error.
         if (bound := float((q - h[:, None]).max())) < excess:

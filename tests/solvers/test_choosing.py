@@ -58,7 +58,7 @@ def test_what_is_hard_for_one_method_goes_to_the_next(monkeypatch):
     monkeypatch.setattr(choose, "FEW_ROUNDS", 2)
     solution = mdc.solve(sized(60, 4, "low rank"))
     assert (solution.solver, str(solution.status)) == ("InteriorPoint", "solved")
-    assert "2 rounds of policy generation were not enough (PolicyGeneration: " in solution.why
+    assert "policy generation did not get there in 2 rounds (PolicyGeneration: " in solution.why
 
 
 class Failing:

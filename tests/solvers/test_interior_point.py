@@ -20,11 +20,9 @@ SEEDS = range(200 if os.environ.get("MDCONTEST_COUNTS") == "full" else 60)
 
 
 def relative_gap(contest, proposal):
-    """The bound of solvers/base.py from a proposal's own x and h, or by policy iteration where it has no h."""
+    """The bound of solvers/base.py from a proposal's own x and h."""
     bound = contest.margin.bound or 1.0
     x_rule = mdc.occupancy(contest, proposal.rule)
-    if proposal.h is None:
-        return mdc.optimality_gap(contest, proposal.rule) / bound
     gained = contest.dynamics.expect(proposal.h).reshape(x_rule.shape) - proposal.h[:, None]
     excess = (contest.margin.apply(proposal.x) + gained).max()
     return excess / bound + np.abs(x_rule - proposal.x).sum()
@@ -133,7 +131,6 @@ def test_chains_that_hardly_mix(seed):
 def test_states_that_are_never_visited_again():
     contest = halves(2, 1e-3, start=0)  # the second half is left at the first restart
     proposal = proposed(contest, 1e-11)
-    assert proposal.h is None
     assert (proposal.x[15:] == 0).all()
     assert relative_gap(contest, proposal) <= 1e-10
     assert mdc.verify(contest, mdc.solve(contest, InteriorPoint()))

@@ -47,7 +47,7 @@ def plan(contest: Contest) -> Plan:
         why = f"{n} pairs and a {kind} margin, of which few best responses generate the solution"
         if n > MANY_PAIRS:
             return [(PolicyGeneration(), why)]
-        after = f"{n} pairs: {FEW_ROUNDS} rounds of policy generation were not enough"
+        after = f"{n} pairs, few enough to factor, and policy generation did not get there in {FEW_ROUNDS} rounds"
         return [(PolicyGeneration(FEW_ROUNDS), why), *_dense_methods(contest, after)]
     dense = _dense_methods(contest, f"{n} pairs and a margin without structure: one factorisation a step")
     if dense:

@@ -14,6 +14,7 @@ visits some states; from the latter alone, where every rule spends most of the t
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from mdcontest.errors import InputError, NotUnichainError
 from mdcontest.occupancy import require_unichain
 from mdcontest.solution import Status
 from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, certify, status_when_stopped
+from mdcontest.solvers.certifying import RESPONSE_STATES
 from mdcontest.solvers.hpi import require_iterations
 from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.newton_device import Device, choose_device, newton_system
@@ -69,10 +71,10 @@ class InteriorPoint:
         try:
             for k in range(1, steps + 1):
                 going = search.step()
-                if search.due():
-                    marks.record(k, search.certify())
+                if search.due() and (proved := search.certify()) < np.inf:
+                    marks.record(k, proved)
                 report(Progress(k, steps, marks.newest))
-                if not going or marks.gaps[-1] <= gap * (1 - 1e-9):
+                if not going or search.least <= gap * (1 - 1e-9):
                     status = Status.INACCURATE  # if it is: the gap is certified anew
                     break
         except STOPPED as error:
@@ -85,14 +87,17 @@ class InteriorPoint:
 
 
 def _proposal(search: _Search, gap: float, status: Status, marks: Marks, info: dict[str, Any]) -> Proposal:
-    """The best point's rule, with the values that prove its gap where they are the best there are."""
+    """The best rule, with the values that prove its gap where they are the best there are."""
     found, rule, x, h = search.proof()
-    if found > gap and status is Status.INACCURATE:
-        # What rounding spoiled may be the values only: policy iteration finds others for the same rule.
-        proof = certify(search.layout.contest, rule)
-        if -proof.kappa < found:
-            found, x, h = max(0.0, -proof.kappa), proof.x, proof.h
-    if found < marks.gaps[-1]:
+    contest = search.layout.contest
+    if found > gap and status is Status.INACCURATE and contest.num_states > RESPONSE_STATES:
+        # What rounding spoiled may be the values only: policy iteration finds others for the same rule, and up to so
+        # many states `solve` looks for them itself.
+        with suppress(InputError), np.errstate(all="ignore"):  # or it loses frequencies in rounding itself
+            proof = certify(contest, rule)
+            if -proof.kappa < found:
+                found, x, h = max(0.0, -proof.kappa), proof.x, proof.h
+    if marks.newest is None or found < marks.newest:
         marks.record(info["steps"], found)
     return Proposal(rule, status, marks.history(), info, x, h)
 
@@ -157,8 +162,13 @@ class _Search:
         self._measured = self.bound if due else self._measured
         return due
 
+    @property
+    def least(self) -> float:
+        """The least gap proved so far."""
+        return np.inf if self._proof is None else self._proof.gap
+
     def certify(self) -> float:
-        """Certify the best point, unless that has been done; the least gap proved so far, infinite if there is none."""
+        """Certify the best point, unless that has been done; the least gap proved so far."""
         if self._tried is not self.best:
             self._tried = self.best
             try:
@@ -169,8 +179,8 @@ class _Search:
                 self._lost = error
             else:
                 # A smaller bound of the point does not imply a smaller gap of its rule.
-                self._proof = proof if self._proof is None or proof.gap < self._proof.gap else self._proof
-        return np.inf if self._proof is None else self._proof.gap
+                self._proof = proof if proof.gap < self.least else self._proof
+        return self.least
 
     def proof(self) -> Certified:
         """The rule with the least gap proved; an error if the frequencies of every rule were lost in rounding."""
