@@ -223,7 +223,7 @@ def test_a_pipe_is_not_waited_for(run, tmp_path):
         (["example", "corridor", "--out", "x" * 300 + ".json"], "cannot write"),
         (["verify", "{contest}", "{contest}", "--tol", "nan"], "expected 'mdcontest/solution'"),
         (["solve", "{contest}", "--tol", "-1"], "tol must be"),
-        (["solve", "{contest}", "--eta", "1"], "--eta needs an iterative method"),
+        (["solve", "{contest}", "--eta", "1"], "--eta belongs to one method: say which"),
         (["solve", "{contest}", "--solver", "hpi", "--iterations", "0"], "at least 1"),
         (["solve", "{contest}", "--solver", "policy-game", "--eta", "1"], "takes no --eta"),
         (["solve", "{contest}", "--max-bytes", "10"], "over the limit of 10"),

@@ -166,3 +166,15 @@ def test_same_seed_same_answer(seed):
         one, two = (mdc.solve(random_contest(seed), solver) for _ in range(2))
         np.testing.assert_array_equal(one.rule, two.rule)
         assert one.gap == two.gap
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_single_precision_rows_cannot_sum_to_one_any_better(sparse):
+    """Rows of float32 are off by 1e-7 or so and are renormalised; the same error in float64 is refused."""
+    P = np.random.default_rng(0).dirichlet(np.ones(40), size=(40, 2)).astype(np.float32)
+    assert np.abs(P.astype(float).sum(axis=2) - 1).max() > 1e-8
+    given = sp.csr_array(P.reshape(80, 40)) if sparse else P
+    contest = mdc.Contest(given, np.eye(40)[0], mdc.margins.RewardDifference(np.arange(80.0)))
+    np.testing.assert_allclose(np.asarray(contest.dynamics.matrix.sum(axis=1)), 1, atol=1e-14)
+    with pytest.raises(mdc.InputError, match="within 1e-08"):
+        mdc.Contest(given.astype(float), np.eye(40)[0], mdc.margins.RewardDifference(np.arange(80.0)))

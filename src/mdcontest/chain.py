@@ -28,6 +28,9 @@ from mdcontest.components import recurrent_classes, with_bottom
 from mdcontest.errors import InputError
 from mdcontest.transitions import Transitions
 
+BUSY_STEPS = 30
+"""Steps of a sparse chain after which the state visited most serves as reference."""
+
 
 class Chain:
     """States under a rule. `num_states` excludes ⊥, which if present is the last index."""
@@ -88,7 +91,8 @@ class Chain:
     @cached_property
     def _bordered(self) -> _Factors:
         """K for the whole chain."""
-        return _Factors(_bordered(self.matrix, self._leaving, self.time, int(self.recurrent_classes[0][0])))
+        members = self.recurrent_classes[0]
+        return _Factors(_bordered(self.matrix, self._leaving, self.time, int(members[_busy(self.matrix, members)])))
 
     @cached_property
     def _leaving(self) -> Array:
@@ -100,7 +104,10 @@ class Chain:
         if len(members) == len(self.time):
             visits = self._bordered.solve(np.append(np.zeros(len(self.time)), 1.0), transposed=True)[members]
         else:
-            inner = _Factors(_bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members], 0))
+            busy = _busy(self.matrix, members)
+            inner = _Factors(
+                _bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members], busy)
+            )
             visits = inner.solve(np.append(np.zeros(len(members)), 1.0), transposed=True)[:-1]
         visits = np.maximum(visits, 0.0)
         total = float((visits * self.time[members]).sum())
@@ -174,7 +181,7 @@ def _identity_minus(P: Any, leaving: Array) -> Any:
 
 
 def _bordered(P: Any, leaving: Array, time: Array, reference: int) -> Any:
-    """K; u is uniform in dense matrices, and one recurrent state in sparse ones, where a full row makes factors fill."""
+    """K; u is uniform in dense matrices, and one recurrent state in sparse ones: a full row makes factors fill."""
     size = len(time)
     if sp.issparse(P):
         u, w = sp.csr_array(([1.0], ([0], [reference])), shape=(1, size)), sp.csr_array(time[:, None])
@@ -183,6 +190,19 @@ def _bordered(P: Any, leaving: Array, time: Array, reference: int) -> Any:
     K[:size, :size] = _identity_minus(P, leaving)
     K[:size, size], K[size, :size] = time, 1 / size
     return K
+
+
+def _busy(matrix: Any, members: Ints) -> int:
+    """The place among the members of one that is visited often, roughly: values relative to a rare one lose digits."""
+    if not sp.issparse(matrix):
+        return 0
+    mass = np.zeros(matrix.shape[0])
+    mass[members] = 1 / len(members)
+    total = mass.copy()
+    for _ in range(BUSY_STEPS):
+        mass = matrix.T @ mass
+        total += mass
+    return int(np.argmax(total[members]))
 
 
 def _restrict(matrix: Any, members: Ints) -> Any:

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import shortest_path
 
 from mdcontest.arrays import Array, Ints
+from mdcontest.errors import InputError
 from mdcontest.restart_chain import RestartChain
 from mdcontest.transitions import Transitions
 
@@ -147,6 +148,8 @@ class Regenerative:
             if found.high < best[0]:
                 best = (found.high, found.h.copy())
             spans.append(found.high - found.low)
+            if not np.isfinite(spans[-1]):
+                raise InputError("values overflow: the margins are too large for so rare a restart; divide them")
             floor = 1e-15 * (np.abs(r).max() + np.abs(found.h).max())
             narrow = spans[-1] <= (0.5 * goal if exact else max(0.1 * abs(found.high), 0.2 * goal))
             settled = not exact and found.low > goal and found.low - low <= 0.05 * found.low

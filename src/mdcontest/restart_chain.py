@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from mdcontest.arrays import Array
+from mdcontest.errors import InputError
 
 POWER_SWEEPS = 1500
 """Power sweeps before a chain is solved by other means, if they go on converging."""
@@ -26,6 +27,8 @@ LU_STATES = 3000
 """Up to here a chain is factored straight away: that takes milliseconds."""
 ROUNDING = 4e-16
 """The L1 flow residual below which sweeps only move rounding errors."""
+
+LOST = "a restart of {:.3g} is lost in rounding; use contest.with_restart(eps) with a larger eps"
 
 
 @dataclass
@@ -111,10 +114,15 @@ class RestartChain:
     def _factors(self) -> Any:
         """LU with the ordering that suits symmetric patterns: a third of the fill of COLAMD on grids."""
         if not hasattr(self, "_lu"):
+            if self.eps < ROUNDING:  # 1 − ε is 1, and BLAS complains on standard output before SuperLU does
+                raise InputError(LOST.format(self.eps))
             matrix = sp.csc_array(sp.eye_array(len(self.mu)) - self.P0)
-            self._lu = spla.splu(
-                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-            )
+            try:
+                self._lu = spla.splu(
+                    matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+                )
+            except RuntimeError:  # singular in float64
+                raise InputError(LOST.format(self.eps)) from None
         return self._lu
 
 

@@ -31,7 +31,7 @@ class Status(StrEnum):
     def advice(self) -> str:
         return {
             Status.SOLVED: "The certified gap is within the tolerance.",
-            Status.ITERATION_LIMIT: "The iteration limit came first: raise iterations or tol, or use LinearProgram.",
+            Status.ITERATION_LIMIT: "The iteration limit came first: raise iterations or tol, or let solve choose.",
             Status.INACCURATE: "The method ended above the tolerance: rounding stands in the way; raise tol.",
             Status.INTERRUPTED: "Stopped by the user; this is the policy so far, with its own certificate.",
             Status.TIME_LIMIT: "The time limit came first; this is the policy so far, with its own certificate.",
@@ -62,7 +62,7 @@ class History:
     iterations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     gaps: Array = field(default_factory=lambda: np.zeros(0))
     seconds: Array = field(default_factory=lambda: np.zeros(0))
-    """Time since the solve began, an entry a gap; empty where it was not recorded."""
+    """Seconds since the method began, an entry a gap; empty where they were not recorded."""
 
     def __len__(self) -> int:
         return len(self.iterations)

@@ -18,6 +18,10 @@ from mdcontest.contest import Contest
 
 ELIMINATION_STATES = 600
 """Up to here occupancies are solved by elimination; beyond, from the flow residual or by sparse LU."""
+ELIMINATION_LIMIT = 1200
+"""Up to here (three seconds) they are eliminated too where LU would lose digits: chains that hardly ever go"""
+LOST = 1e-10
+"""from some of their states to others lose about this share of their frequencies, or more."""
 EPS = float(np.finfo(float).eps)
 LEAST_RESTART = 1e-9
 """Restarts rarer than this are too near to rounding for the bound."""
@@ -72,7 +76,7 @@ def _by_restarts(contest: Contest, e: Array, rule: Array, near: Array, wanted: f
         off = float(np.abs(later - nu).sum())
         within = (off + hidden) / eps
         if within <= min(wanted, SHARP) or off <= hidden:
-            return x, within
+            break  # good enough, or as good as it gets
         nu = later / later.sum()
     return (x, within) if within <= wanted else None
 
@@ -94,7 +98,7 @@ def solved_again(contest: Contest, rule: Array) -> Array | None:
     members = np.flatnonzero(label == final[0])
     inner = chain[members][:, members]
     nu = np.zeros(chain.shape[0])
-    nu[members] = _eliminate(inner.toarray()) if len(members) <= ELIMINATION_STATES else _sparse_stationary(inner)
+    nu[members] = _stationary(inner)
     return (nu[:states, None] / nu[:states].sum() * rule).reshape(-1)
 
 
@@ -109,6 +113,15 @@ def _chain(contest: Contest, rule: Array) -> Any:
         chain = sp.csr_array(sp.block_array([[chain, into], [out, None]]))
     chain.eliminate_zeros()
     return chain
+
+
+def _stationary(Q: Any) -> Array:
+    """Stationary law of an irreducible chain; no numbers where rounding has eaten it."""
+    size = Q.shape[0]
+    if size <= ELIMINATION_STATES:
+        return _eliminate(Q.toarray())
+    nu, lost = _sparse_stationary(Q)
+    return _eliminate(Q.toarray()) if lost > LOST and size <= ELIMINATION_LIMIT else nu
 
 
 def _eliminate(Q: Array) -> Array:
@@ -128,15 +141,23 @@ def _eliminate(Q: Array) -> Array:
     return nu / nu.sum()
 
 
-def _sparse_stationary(Q: Any) -> Array:
-    """The same through sparse LU of the balance equations with the last one replaced by ν_last = 1.
+def _sparse_stationary(Q: Any) -> tuple[Array, float]:
+    """The same through sparse LU of the balance equations with the last one replaced by ν_last = 1; what may be lost.
 
     States that follow each other lie near each other in most contests, both ways; an ordering for such patterns fills
     the factors half as much as the usual one.
     """
     size = Q.shape[0]
-    balance = sp.csc_array((sp.eye_array(size) - Q).T)[:-1]
+    moves = Q - sp.diags_array(Q.diagonal())
+    # What leaves a state is summed, not 1 − Q(s, s): an exit of probability 1e-17 counts as one.
+    balance = sp.csc_array((sp.diags_array(np.asarray(moves.sum(axis=1)).reshape(-1)) - moves).T)[:-1]
     A = sp.csc_array(balance[:, :-1])
-    factors = spla.splu(A, permc_spec="MMD_AT_PLUS_A")
+    try:
+        factors = spla.splu(A, permc_spec="MMD_AT_PLUS_A")
+    except RuntimeError:  # singular in float64
+        return np.full(size, np.nan), np.inf
     nu = np.append(factors.solve(-balance[:, [size - 1]].toarray().reshape(-1)), 1.0)
-    return np.asarray(nu / nu.sum())
+    inverse = spla.LinearOperator(
+        A.shape, matvec=factors.solve, rmatvec=lambda right: factors.solve(right, "T"), dtype=float
+    )
+    return np.asarray(nu / nu.sum()), EPS * float(spla.onenormest(inverse))

@@ -19,6 +19,8 @@ from mdcontest.errors import InputError, SizeError
 
 ROW_TOLERANCE = 1e-8
 """Rows within this of one are renormalised; beyond it they are an error."""
+SINGLE_TOLERANCE = 1e-5
+"""The same for arrays in single precision or less, whose rows cannot sum to one any better."""
 MAX_RESTART_ENTRIES = 50_000_000
 """Entries that a restart may be written into a sparse matrix with (600 MB)."""
 SMALL_ENTRIES = 40_000
@@ -164,7 +166,9 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
         _check_entries(matrix.reshape(-1), lambda k: _pair(k // states, actions))
     mu = read_start(start, states)
     e = None if restart is None else _read_restart(restart, states * actions)
-    matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e)
+    single = getattr(transitions, "dtype", None) in (np.float32, np.float16)
+    tolerance = SINGLE_TOLERANCE if single else ROW_TOLERANCE
+    matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e, tolerance)
     if e is not None and not sp.issparse(matrix):
         return Transitions(matrix + e[:, None] * mu, None, mu)
     return Transitions(matrix, e, mu)
@@ -202,7 +206,7 @@ def _check_entries(entries: Array, where: Any) -> None:
         raise InputError(f"transitions of {where(int(bad[0]))} have the entry {value}, which is {kind}")
 
 
-def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None) -> Any:
+def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, tolerance: float = ROW_TOLERANCE) -> Any:
     """Rows divided by their sums (1 − e with a restart), or an error naming the row furthest from one."""
     if not sp.issparse(matrix) and not (np.isfinite(matrix) & (matrix >= 0)).all():
         row = int(np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[0, 0])
@@ -211,10 +215,10 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None) -> An
     wanted = np.ones_like(mass) if restart is None else 1 - restart
     off = np.abs(mass - wanted)
     worst = int(np.argmax(off))
-    if off[worst] > ROW_TOLERANCE:
+    if off[worst] > tolerance:
         raise InputError(
             f"{name(worst)} sums to {mass[worst]:.10g}, it must sum to {wanted[worst]:g} "
-            f"(within {ROW_TOLERANCE:g}); divide it by its sum if you mean proportions"
+            f"(within {tolerance:g}); divide it by its sum if you mean proportions"
         )
     # Rows that are off by rounding only are left alone, so that a file read and written again does not change.
     rounding = 4 * np.finfo(float).eps

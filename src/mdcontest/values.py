@@ -110,7 +110,9 @@ def optimal_average_reward(
     states = np.arange(contest.num_states)
     actions = np.argmax(r, axis=1) if actions is None else actions.copy()
     excess, proof = np.inf, np.zeros(contest.num_states)
-    for _ in range(MAX_POLICY_ITERATIONS):
+    met: set[bytes] = set()  # where digits are lost the iteration can go in circles
+    while len(met) < MAX_POLICY_ITERATIONS and actions.tobytes() not in met:
+        met.add(actions.tobytes())
         chain = require_unichain(contest, Chain(contest.dynamics, one_hot(actions, contest.num_actions)))
         gain, h = chain.relative_values(r[states, actions])
         q = state_action_values(contest, r, h)

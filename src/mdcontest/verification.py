@@ -157,13 +157,13 @@ def _gained(contest: Contest, h: Array) -> tuple[Array, Array]:
     for first in range(0, contest.num_pairs, step):
         rows = slice(first, min(first + step, contest.num_pairs))
         gained[rows], size[rows] = _moved(P, h, rows, contest.num_actions)
-    terms = np.diff(P.indptr) + 4
+    rounding = EPS * (np.diff(P.indptr) + 4) * size
     if e is not None:
         jump, jump_size, additions = _jumps(contest.start, h)
         gained += e * np.repeat(jump, contest.num_actions)
-        size += e * np.repeat(jump_size, contest.num_actions)
-        terms = terms + additions
-    return gained, EPS * terms * size
+        # Apart from the above: jumps are long and many numbers are added, but e is small.
+        rounding += EPS * (additions + 4) * e * np.repeat(jump_size, contest.num_actions) + EPS * np.abs(gained)
+    return gained, rounding
 
 
 def _moved(P: Any, h: Array, rows: slice, actions: int) -> tuple[Array, Array]:

@@ -64,7 +64,7 @@ def stop(process, how, output):
     return said
 
 
-@pytest.mark.parametrize("how", [by_terminal, by_scheduler, by_hand] if FULL else [by_terminal, by_scheduler])
+@pytest.mark.parametrize("how", [by_terminal, by_scheduler, by_hand] if FULL else [by_terminal])
 def test_nothing_is_lost(how, small_sweep, compiled, undisturbed, tmp_path):
     out, output = tmp_path / "runs", tmp_path / "said"
     with ended_afterwards(start(*small_sweep, output=output, env=compiled)) as process:

@@ -61,10 +61,10 @@ def kitchen(z, w):
 # --- which are equal --------------------------------------------------------------------------------------
 
 
-def test_hpi_clip_is_ppo_on_a_reward_difference_bit_for_bit():
-    task = tasks.make("Hopper-v5")
-    ppo, clip = (kind(task).learn(20 * 2048, progress=False) for kind in (PPO, HPIClip))
-    assert ppo.num_timesteps == clip.num_timesteps == 40_960
+def test_hpi_clip_is_ppo_on_a_reward_difference_bit_for_bit(count):
+    task, iterations = tasks.make("Hopper-v5"), count(8, 20)
+    ppo, clip = (kind(task).learn(iterations * 2048, progress=False) for kind in (PPO, HPIClip))
+    assert ppo.num_timesteps == clip.num_timesteps == iterations * 2048
     assert same_parameters(ppo, clip)
     assert not same_parameters(ppo, PPO(task))  # they did learn
     assert list(ppo.recent) == list(clip.recent)

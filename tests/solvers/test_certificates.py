@@ -1,14 +1,16 @@
 """No method returns a certificate that `verify` rejects: on hostile contests, and on random ones of 1 to 300 states."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import mdcontest as mdc
 from hostile import HOSTILE
 from mdcontest.solvers import HPI, Extragradient, InteriorPoint, LinearProgram, OptimisticHPI, PolicyGeneration
-from random_contests import MARGINS, SHAPES, random_contest
+from random_contests import MARGINS, SHAPES, random_contest, random_margin
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 METHODS = {
@@ -73,3 +75,56 @@ def test_random_contests(block, count):
             solution = check(contest, name)
             if name in EXACT:
                 assert solution.status == "solved", (contest, name, solution, solution.info)
+
+
+def rarely_left(seed, eps, *, states=60, loops=False):
+    """Two halves that only restarts connect; with loops, half of all pairs stay where they are until one comes."""
+    rng = np.random.default_rng(seed)
+    n, half = 2 * states, states // 2
+    state = np.repeat(np.arange(states), 2)
+    later = (state // half * half)[:, None] + rng.integers(half, size=(n, 3))
+    chances = rng.dirichlet(np.ones(3), size=n)
+    if loops:
+        later[:, 0] = state
+        chances[rng.random(n) < 0.5] = [1.0, 0.0, 0.0]
+    P = sp.csr_array((chances.reshape(-1), (np.repeat(np.arange(n), 3), later.reshape(-1))), shape=(n, states))
+    margin = random_margin(rng, states, 2, "reward" if loops else "low rank")
+    return mdc.Contest(P, rng.dirichlet(np.ones(states)), margin).with_restart(eps)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("eps", [1e-8, 1e-10, 1e-12, 1e-14])
+@pytest.mark.parametrize("factored", [800, 10])
+def test_rare_restarts(eps, loops, factored, monkeypatch):
+    """Digits that rounding takes from frequencies and from P h − h are no part of what is claimed; 10: by sweeps."""
+    monkeypatch.setattr(sys.modules["mdcontest.occupancy"], "FACTORED_STATES", factored)
+    contest = rarely_left(1, eps, loops=loops)
+    for name in ("PolicyGeneration", "HPI", "Extragradient", *(["InteriorPoint"] if factored == 800 else [])):
+        check(contest, name)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_verify_falls_back_on_equations_where_restarts_prove_too_little(loops, monkeypatch):
+    """At 1e-6 the residual's bound is above the tolerance, however good the occupancy is."""
+    monkeypatch.setattr("mdcontest.stationary.ELIMINATION_STATES", 10)
+    for eps in (1e-4, 1e-6, 1e-10):
+        check(rarely_left(2, eps, loops=loops), "default")
+
+
+def test_a_restart_that_is_no_more_than_rounding(monkeypatch):
+    monkeypatch.setattr(sys.modules["mdcontest.occupancy"], "FACTORED_STATES", 10)
+    with pytest.raises(mdc.InputError, match="a restart of 1e-17 is lost in rounding"):
+        mdc.solve(rarely_left(1, 1e-17, loops=True), HPI(3))
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 0.0, 1e8), (1, 1e-8, 1, 1e8), (1e-300, 1, 1, 1e160)])
+def test_large_features_with_small_weights_are_no_noise(scale):
+    """φᵀJφ' of order one from features of 1e8 that J weights by 1e-8, or by nothing; and features of 1e160."""
+    rng = np.random.default_rng(0)
+    all_of_it, mixed, last, size = scale
+    J = all_of_it * np.array([[0, 1, mixed * last], [-1, 0, 0], [-mixed * last, 0, 0]])
+    features = rng.normal(size=(60, 3)) * ([size] * 3 if size > 1e100 else [1, 1, size])
+    contest = mdc.Contest(rng.dirichlet(np.ones(20), size=(20, 3)), np.eye(20)[0], mdc.margins.LowRank(features, J))
+    assert contest.margin.bound > contest.margin.noise
+    for name in EXACT:
+        assert check(contest, name).gap <= 1e-9 * contest.margin.bound

@@ -107,6 +107,20 @@ def test_the_bound_with_a_restart_holds_for_rough_occupancies(monkeypatch):
         assert proved >= mdc.optimality_gap(contest, rule) - 1e-12
 
 
+@pytest.mark.parametrize(("reason", "status"), [(KeyboardInterrupt, "interrupted"), (mdc.InputError, "inaccurate")])
+def test_what_an_earlier_method_found_is_not_lost(reason, status, monkeypatch):
+    """The second method of the plan is stopped, or fails, before it has anything."""
+
+    def fails(self, contest, gap, report):
+        raise reason("stopped")
+
+    monkeypatch.setattr(InteriorPoint, "propose", fails)
+    contest = sized(9, 3, "dense")
+    solution = mdc.solve(contest, tol=0.0)
+    assert (solution.solver, solution.status) == ("LinearProgram", status)
+    assert mdc.verify(contest, solution)
+
+
 def test_no_number_proves_nothing():
     """NaN from a solver, in a contest too large for a second opinion, is an infinite gap and not zero."""
     contest = sized(9, 3, "dense")

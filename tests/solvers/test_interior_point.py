@@ -297,7 +297,7 @@ def test_limits_progress_and_history():
     seen = []
     short = InteriorPoint(3).propose(contest, 0.0, seen.append)
     assert short.status is Status.ITERATION_LIMIT
-    assert [(p.iteration, p.of) for p in seen] == [(1, 3), (2, 3), (3, 3)]
+    assert [(p.iteration, p.of) for p in seen] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     full = proposed(contest, 0.0)
     assert full.status is Status.INACCURATE
     assert full.info["steps"] < 40

@@ -50,7 +50,8 @@ def add_commands(command: Any) -> None:
     )
     solve.add_argument("--time-limit", type=float, metavar="SECONDS", help="return the best so far after this time")
     solve.add_argument("--iterations", type=int, help="iteration limit of an iterative method")
-    solve.add_argument("--eta", type=_eta, help="learning rate of hpi: adaptive, theorem or a number")
+    solve.add_argument("--eta", type=_eta, help="learning rate of the hpi methods: adaptive, theorem or a number")
+    solve.add_argument("--device", choices=["auto", "cpu", "gpu"], help="where interior-point factors (default auto)")
     solve.add_argument("--out", metavar="FILE", help="write the solution, .json or .npz")
     solve.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
@@ -145,10 +146,10 @@ def run_example(options: argparse.Namespace) -> int:
 
 def _solver(options: argparse.Namespace) -> Any:
     """The solver the flags ask for, or None to let the library choose."""
-    given = {key: getattr(options, key) for key in ("iterations", "eta") if getattr(options, key) is not None}
+    given = {key: getattr(options, key) for key in ("iterations", "eta", "device") if getattr(options, key) is not None}
     if options.solver == "auto":
         if given:
-            raise InputError(f"--{next(iter(given))} needs an iterative method: add --solver hpi")
+            raise InputError(f"--{next(iter(given))} belongs to one method: say which, such as --solver hpi")
         return None
     try:
         return SOLVERS[options.solver](**given)

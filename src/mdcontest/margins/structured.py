@@ -92,7 +92,9 @@ class LowRank(Margin):
 
     @property
     def noise(self) -> float:
-        return 1e-14 * float(np.linalg.norm(self.J, 2) * _squared_norms(self.rows()).max())
+        # Term by term: a large feature that J weights by little, or by nothing, makes no noise.
+        largest = np.maximum(self.rows().max(axis=0), -self.rows().min(axis=0))
+        return 1e-14 * float(largest @ (np.abs(self.J) @ largest))
 
     def rounding(self, weights: Array) -> float:
         # φᵀJφ' can be small because large terms cancel; their rounding does not cancel.

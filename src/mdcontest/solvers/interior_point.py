@@ -6,9 +6,9 @@ Because M is skew, a contest is its own dual: the linear program of thm:lp is on
 
 in x, h and g, with xᵀz = g as soon as the rest holds: g bounds the gap, and goes to zero. Every step is Mehrotra's
 predictor and corrector with Gondzio's centrality correctors, which cost a back-substitution each, on one factorisation
-(newton_step.py, newton_system.py). The start satisfies no equation: z is constant, and x half the uniform rule's
-occupancy and half 1/n. From the former alone, which is feasible, the method gets stuck where that rule hardly ever
-visits some states; from the latter alone, where every rule spends most of the time in a few of them.
+(newton_step.py, newton_system.py). The start satisfies no equation: z is constant, and x between the uniform
+rule's occupancy and 1/n. From the former, which is feasible, the method gets stuck where that rule hardly ever visits
+some states; from the latter, where every rule spends most of the time in a few of them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from mdcontest.solvers.newton_system import Layout, NewtonSystem
 
 PATIENCE = 6
 """Steps in a row that bring neither the products x·z nor the residuals down by a fifth: rounding has won."""
+SPREAD = 0.75
+"""The part of x that is spread evenly over the pairs at the start (0.3 to 0.9 take about as many steps)."""
 SMALLEST_START = 1e-3
 """z at the start, relative to the margin's bound, is at least this much, even where the uniform rule solves it all."""
 NOTHING_LEFT = 1e-18
@@ -63,6 +65,7 @@ class InteriorPoint:
             return Proposal(uniform, info={"steps": 0, "device": "cpu"})  # every rule is a solution
         began = time.perf_counter()
         gpu = choose_device(contest, self.device)
+        report(Progress(0, steps))  # what follows takes a while, and a time limit may be over already
         layout = _visited(contest, uniform)
         system = newton_system(layout, gpu)
         search = _Search(layout, system, gap)
@@ -132,7 +135,7 @@ class _Search:
         self.layout, self.system = layout, system
         self.target = gap / layout.scale
         n, states = len(layout.pairs), len(layout.states)
-        x = 0.5 * np.repeat(layout.nu, n // states) / (n // states) + 0.5 / n
+        x = (1 - SPREAD) * np.repeat(layout.nu, n // states) / (n // states) + SPREAD / n
         c = system.apply(np.concatenate([x, np.zeros(states)]))[:n]
         g = max(float(np.abs(c).max()), SMALLEST_START)
         self.at = Point(x, np.full(states, g), np.full(n, g))  # Aᵀ y = g

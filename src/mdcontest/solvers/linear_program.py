@@ -56,6 +56,7 @@ class LinearProgram:
             raise InputError(f"method must be 'ipm' or 'simplex', got {self.method!r}")
         n = contest.num_pairs
         require_memory(BYTES_PER_ENTRY * n * n, f"the linear program of {n} pairs holds {n}² margins, which")
+        report(Progress(0))  # building takes a while, and a time limit may be over already
         program = build(contest)
         best: tuple[float, Array] | None = None
         stopped, attempts = None, 0

@@ -75,7 +75,8 @@ def residuals(system: NewtonSystem, nu: Array, at: Point) -> Residuals:
     n = len(at.x)
     linear = system.apply(np.concatenate([at.x, at.y]))
     r_x = nu - linear[n:]
-    bound = float(nu @ at.y - linear[:n].min() + 2 * np.abs(r_x).sum())
+    # Far from feasible, the first part can be anything; it must not make up for the second.
+    bound = max(0.0, float(nu @ at.y - linear[:n].min())) + 2 * float(np.abs(r_x).sum())
     return Residuals(linear[:n] - at.z, r_x, bound)
 
 

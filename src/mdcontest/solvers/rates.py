@@ -71,7 +71,8 @@ class AdaptiveRate:
     def step_by(self, gradient: Array, surprise: Array) -> HedgeStep:
         """The step by a gradient, where η falls with the squares of another array; both in units of the bound."""
         self.scores = self.scores + gradient
-        self.squares = self.squares + np.max(surprise**2, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # values beyond 1e150 margins: a rate of zero
+            self.squares = self.squares + np.max(surprise**2, axis=1, keepdims=True)
         eta = np.divide(self.log_actions, self.squares, out=np.zeros_like(self.squares), where=self.squares > 0)
         return self.log_d_1, self.scores, np.sqrt(eta)
 

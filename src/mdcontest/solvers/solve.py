@@ -49,7 +49,13 @@ def solve(
     refuse_if_not_unichain(contest)
     best: Solution | None = None
     for method, why in plan(contest) if solver is None else _asked_for(solver):
-        found = _run(contest, method, why if best is None else f"{why} ({best.solver}: {best.gap:.2g})", tol, watch)
+        try:
+            found = _run(contest, method, why if best is None else f"{why} ({best.solver}: {best.gap:.2g})", tol, watch)
+        except (KeyboardInterrupt, InputError) as reason:
+            if best is None:
+                raise
+            # What an earlier method found is not lost because a later one was stopped early, or cannot go on.
+            return replace(best, status=Status.INTERRUPTED) if isinstance(reason, KeyboardInterrupt) else best
         best = found if best is None or found.gap < best.gap else best
         if found.status in (Status.SOLVED, Status.INTERRUPTED, Status.TIME_LIMIT):
             return replace(best, status=found.status)
@@ -61,7 +67,7 @@ def _asked_for(solver: Solver) -> Plan:
     if isinstance(solver, type) or not hasattr(solver, "propose"):
         raise InputError(f"solver must be a solver such as solvers.HPI(1000), got {solver!r}")
     given = ", ".join(f"{f.name}={getattr(solver, f.name)!r}" for f in fields(solver))  # type: ignore[arg-type]
-    return [(solver, f"asked for, with {given}")]
+    yield solver, f"asked for, with {given}"
 
 
 def _run(contest: Contest, solver: Solver, why: str, tol: float, watch: _Watch) -> Solution:
