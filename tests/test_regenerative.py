@@ -138,9 +138,9 @@ def test_occupancies_and_values_of_large_contests(make, size, restart, monkeypat
 
 
 def test_long_graphs_are_told_from_random_ones():
-    assert Regenerative(grid(20, 0.1).dynamics).thin
-    assert Regenerative(line(400, 0.1).dynamics).thin
-    assert not Regenerative(graph(400, 0.1).dynamics).thin
+    assert Regenerative(grid(20, 0.1).dynamics).is_thin()
+    assert Regenerative(line(400, 0.1).dynamics).is_thin()
+    assert not Regenerative(graph(400, 0.1).dynamics).is_thin()
 
 
 def test_without_a_restart_it_does_not_apply():

@@ -71,7 +71,7 @@ class Regenerative:
         states = np.arange(self.num_states + 1) * self.num_actions
         mix = sp.csr_array((rule.reshape(-1), np.arange(self.num_states * self.num_actions), states))
         more = (rule.reshape(-1) * self.more).reshape(rule.shape).sum(axis=1) if len(self.more) else self.more
-        return RestartChain(sp.csr_array(mix @ self.P0), self.eps, more, self.mu, self.thin)
+        return RestartChain(sp.csr_array(mix @ self.P0), self.eps, more, self.mu, self.is_thin)
 
     def chain(self, actions: Ints) -> RestartChain:
         """The chain of a deterministic policy."""
@@ -84,10 +84,9 @@ class Regenerative:
         chances = np.empty(entries)
         sweeps.policy_rows(P0.indptr, P0.indices, P0.data, actions, into, targets, chances)
         rows = sp.csr_array((chances, targets, into), shape=(states, states))
-        return RestartChain(rows, self.eps, self.more[pairs] if len(self.more) else self.more, self.mu, self.thin)
+        return RestartChain(rows, self.eps, self.more[pairs] if len(self.more) else self.more, self.mu, self.is_thin)
 
-    @property
-    def thin(self) -> bool:
+    def is_thin(self) -> bool:
         """Whether the graph of states is long for its size, as planar graphs and bands are and random ones are not."""
         if self._thin is None:
             shape = (self.num_states, self.num_states)

@@ -8,6 +8,7 @@ by 1 − ε than ν and ν*, so ‖ν − ν*‖₁ ≤ ‖νP − ν‖₁ / ε
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +41,8 @@ class RestartChain:
     more: Array
     """Shape [S], or empty."""
     mu: Array
-    thin: bool = False
-    """Whether LU is expected to fill in little."""
+    is_thin: Callable[[], bool] = bool
+    """Whether LU is expected to fill in little; asked only where a chain has to be solved."""
 
     def flow(self, nu: Array) -> Array:
         """νP, shape [S]."""
@@ -92,7 +93,7 @@ class RestartChain:
         def missing(v: Array) -> Array:
             return right - (v - K @ v)
 
-        if len(right) > LU_STATES and not self.thin:
+        if len(right) > LU_STATES and not self.is_thin():
             found = self._krylov(K, right, guess, wanted)
             if np.abs(missing(found)).sum() <= 2 * wanted:
                 return found
