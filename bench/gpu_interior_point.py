@@ -128,8 +128,8 @@ def main() -> None:
     began = time.perf_counter()
 
     def report(progress: Progress) -> None:
-        relative = (progress.gap or 0.0) / contest.margin.bound
-        print(f"  step {progress.iteration}, {time.perf_counter() - began:.1f} s: gap ≤ {relative:.2e}", flush=True)
+        gap = "" if progress.gap is None else f": gap ≤ {progress.gap / contest.margin.bound:.2e}"
+        print(f"  step {progress.iteration}, {time.perf_counter() - began:.1f} s{gap}", flush=True)
 
     proposal = InteriorPoint(device=given.device).propose(contest, given.tol * contest.margin.bound, report)
     seconds, info = time.perf_counter() - began, proposal.info

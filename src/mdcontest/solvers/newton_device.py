@@ -23,6 +23,10 @@ CPU_COPIES, GPU_COPIES = 3.0, 4.5
 """Matrices of the system's size in memory at once: T, the factors and parts; a GPU sorts copies too."""
 
 
+COPYING_THREADS = 4
+"""Threads that copy rows of M out of the contest while others travel to the device."""
+
+
 class GpuSystem:
     """The same through JAX in double precision; vectors travel, the matrix stays on the device."""
 
@@ -59,7 +63,7 @@ class GpuSystem:
             self._factor = jax.jit(scaled_factors).lower(*shapes).compile()  # now, so that steps are timed without it
             T = jnp.zeros((size, size))
             fill = jax.jit(put, donate_argnums=0)
-            for block, M, E in layout.rows():
+            for block, M, E in layout.rows(COPYING_THREADS):
                 T = fill(T, M, E, block.start)
             B = jax.jit(lambda T: T[:n, n:].T.reshape(size - n, size - n, -1).mean(axis=2))(T)
             self._T = jax.jit(divided, donate_argnums=0)(T, B)

@@ -21,7 +21,9 @@ T = K₀ᵀ row by row, which is K₀ column by column, the order LAPACK and cuS
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Protocol
 
@@ -64,15 +66,29 @@ class Layout:
         self.scale = contest.margin.bound or 1.0
         self.size = len(self.pairs) + len(states)
 
-    def rows(self) -> Iterator[tuple[slice, Array, Array]]:
-        """(M, Eᵀ) in blocks of rows, those of some pairs each; M is not divided by its bound yet."""
-        n, actions = len(self.pairs), self.contest.num_actions
-        for block in blocks(n, self.size, 4 * BLOCK_PAIRS):
-            chosen = self.pairs[block]
-            E = -dense_rows(self.contest, chosen)[:, self.states]
-            E[np.arange(len(chosen)), np.arange(n)[block] // actions] += 1.0
-            E[:, self.pin] = 1.0
-            yield block, self.contest.margin.matrix(chosen, self.pairs), E
+    def rows(self, threads: int = 1) -> Iterator[tuple[slice, Array, Array]]:
+        """(M, Eᵀ) in blocks of rows, those of some pairs each; M is not divided by its bound yet.
+
+        With several threads the next blocks are copied while one is used; a few at a time, as all would be gigabytes.
+        """
+        waiting: deque[Future[tuple[slice, Array, Array]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for block in blocks(len(self.pairs), self.size, 4 * BLOCK_PAIRS):
+                waiting.append(pool.submit(self._rows_of, block))
+                if len(waiting) >= 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _rows_of(self, block: slice) -> tuple[slice, Array, Array]:
+        chosen = self.pairs[block]
+        E = dense_rows(self.contest, chosen)
+        if len(self.states) < self.contest.num_states:  # a copy of gigabytes, where it is needed
+            E = E[:, self.states]
+        E = np.negative(E)
+        E[np.arange(len(chosen)), np.arange(len(self.pairs))[block] // self.contest.num_actions] += 1.0
+        E[:, self.pin] = 1.0
+        return block, self.contest.margin.matrix(chosen, self.pairs), E
 
     def every(self, values: Array, elsewhere: float) -> Array:
         """Values of the system's pairs among those of all, shape [S, A]."""
