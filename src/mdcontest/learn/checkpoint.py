@@ -10,6 +10,7 @@ code: safetensors holds numbers, JSON is JSON.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -65,17 +66,31 @@ def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
         rest = "; the one before is intact" if list_checkpoints(run) else ""
         raise RunError(f"cannot write the checkpoint {target}: {error.strerror or error}{rest}") from None
     for old in list_checkpoints(run)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     return target
 
 
+def _remove(checkpoint: Path) -> None:
+    """Out of sight first: a process that is killed while it removes files leaves no checkpoint with some missing."""
+    hidden = checkpoint.with_name(f".{checkpoint.name}.tmp")
+    with contextlib.suppress(OSError):
+        os.rename(checkpoint, hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
 def _free_name(folder: Path, number: int) -> Path:
-    """A run saved twice at the same iteration gets a second checkpoint, never a half-replaced one."""
-    name, again = folder / f"{number:08d}", 0
-    while name.exists():
-        again += 1
-        name = folder / f"{number:08d}.{again}"
-    return name
+    """A run saved twice at the same iteration gets a second checkpoint, never a half-replaced one.
+
+    It comes after those that are there: a name that was freed by pruning would make it the oldest, and the next to go.
+    """
+    name = f"{number:08d}"
+    taken = [_order(entry) for entry in list_checkpoints(folder.parent) if entry.name.split(".")[0] == name]
+    return folder / (f"{name}.{max((again for _, again in taken)) + 1}" if taken else name)
+
+
+def _order(checkpoint: Path) -> tuple[int, int]:
+    number, _, again = checkpoint.name.partition(".")
+    return int(number), int(again or 0)
 
 
 def list_checkpoints(run: Path) -> list[Path]:
@@ -84,7 +99,7 @@ def list_checkpoints(run: Path) -> list[Path]:
         found = [entry for entry in (run / "checkpoints").iterdir() if NAME.fullmatch(entry.name)]
     except OSError:
         return []
-    return sorted(found, key=lambda entry: [int(part) for part in entry.name.split(".")])
+    return sorted(found, key=_order)
 
 
 def identity(checkpoint: Path) -> str:
