@@ -1,7 +1,8 @@
 """Occupancies of chains that hardly ever go from some of their states to others, without a subtraction.
 
 A linear solve loses as many digits as the chain takes powers of ten of time to forget where it was. Censoring state
-after state (Grassmann, Taksar and Heyman 1985) loses none, at the cost of S³ slow operations.
+after state (Grassmann, Taksar and Heyman 1985) loses none, at the cost of S³ slow operations. `verify` has its own
+(stationary.py), on purpose: it shares no code with what it checks.
 """
 
 from __future__ import annotations

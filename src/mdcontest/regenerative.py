@@ -95,12 +95,6 @@ class Regenerative:
             self._thin = bool(steps[np.isfinite(steps)].max() >= 0.5 * np.sqrt(self.num_states))
         return self._thin
 
-    def flow_residual(self, x: Array) -> float:
-        """‖F x‖₁ for x of shape [S, A]."""
-        flat = x.reshape(-1)
-        back = self.eps * flat.sum() + (self.more @ flat if len(self.more) else 0.0)
-        return float(np.abs(self.P0.T @ flat + back * self.mu - x.sum(axis=1)).sum())
-
     # --- best responses -----------------------------------------------------------------------------------
 
     def respond(
@@ -157,9 +151,9 @@ class Regenerative:
             if len(spans) > patience and min(spans[-patience // 2 :]) > 0.3 * max(
                 spans[-1 - patience : -patience // 2]
             ):
-                if patience >= 40:  # the last method: rounding is all that is left
-                    break
-                return False
+                if len(self._methods) > 1:
+                    return False
+                break  # no method is left, and rounding is all there is
             low = found.low
             step(r, found, gain)
         if best[0] < found.high:

@@ -121,15 +121,28 @@ def test_what_an_earlier_method_found_is_not_lost(reason, status, monkeypatch):
     assert mdc.verify(contest, solution)
 
 
-def test_no_number_proves_nothing():
+def test_no_number_proves_nothing(monkeypatch):
     """NaN from a solver, in a contest too large for a second opinion, is an infinite gap and not zero."""
     contest = sized(9, 3, "dense")
-    from mdcontest.solvers.certifying import _from_values
+    monkeypatch.setattr("mdcontest.solvers.certifying.RESPONSE_STATES", 0)
+    rule = random_rule(np.random.default_rng(0), contest)
+    assert certified(contest, Proposal(rule, x=np.ones((9, 3)), h=np.full(9, np.nan)), 0.0)[1] == np.inf
 
-    assert (
-        _from_values(contest, random_rule(np.random.default_rng(0), contest), np.ones((9, 3)), np.full(9, np.nan))[1]
-        == np.inf
-    )
+
+def test_a_second_opinion_that_is_lost_in_rounding_costs_nothing(monkeypatch):
+    """The solver's values prove a gap; that no best response can be computed must not be an error."""
+
+    def lost(*_):
+        raise mdc.InputError("lost in rounding")
+
+    contest = sized(9, 3, "dense")
+    rule = random_rule(np.random.default_rng(0), contest)
+    monkeypatch.setattr("mdcontest.solvers.certifying.optimal_average_reward", lost)
+    proof, proved = certified(contest, Proposal(rule, x=mdc.occupancy(contest, rule), h=np.zeros(9)), 0.0)
+    assert mdc.optimality_gap(contest, rule) <= proved < np.inf
+    assert proof.kappa == pytest.approx(-proved)
+    with pytest.raises(mdc.InputError, match="lost in rounding"):
+        certified(contest, Proposal(rule), 0.0)
 
 
 def hard():

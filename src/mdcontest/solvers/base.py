@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
+from mdcontest.errors import InputError
 from mdcontest.occupancy import occupancy
 from mdcontest.solution import Certificate, History, Status
 from mdcontest.values import optimal_average_reward
@@ -84,6 +85,13 @@ class Solver(Protocol):
         `report` may raise one of `STOPPED`; the best so far is then the answer, and if there is none yet the
         exception goes on.
         """
+
+
+def require_iterations(iterations: int) -> int:
+    """The iteration limit, or an error."""
+    if not isinstance(iterations, int | np.integer) or iterations < 1:
+        raise InputError(f"iterations must be a whole number, at least 1, got {iterations}")
+    return int(iterations)
 
 
 def certify(contest: Contest, rule: Array, actions: NDArray[np.intp] | None = None) -> Certificate:

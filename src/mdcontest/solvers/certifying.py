@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.elimination import FEW_STATES, MOST_STATES, eliminated_occupancy
+from mdcontest.errors import InputError
 from mdcontest.occupancy import by_sweeps, decision_rule, flow_residual, occupancy
 from mdcontest.solution import Certificate
 from mdcontest.solvers.base import Proposal
@@ -30,6 +31,7 @@ RESPONSE_STATES = 2000
 RARE = 1e-5
 """Where pairs have less in common than this, linear solves may lose digits of frequencies that verify asks for."""
 LARGE_VALUES = 1e5
+"""Values h that differ by so many times the margin's bound tell of states that are hardly ever left."""
 EPS = float(np.finfo(float).eps)
 BLOCK_ENTRIES = 1 << 22
 """Transitions looked at together."""
@@ -41,18 +43,17 @@ def certified(contest: Contest, proposal: Proposal, gap: float) -> tuple[Certifi
     c = contest.margin.apply(x)
     proved = [] if proposal.h is None else [_bounded(contest, x, off, c, proposal.h)]
     if not proved or (proved[0][1] > gap and contest.num_states <= RESPONSE_STATES):
-        proved.append(_bounded(contest, x, off, c, optimal_average_reward(contest, c).h))
+        try:
+            proved.append(_bounded(contest, x, off, c, optimal_average_reward(contest, c).h))
+        except InputError:  # lost in rounding: what the solver's own values prove stands all the same
+            if not proved:
+                raise
     return min(proved, key=lambda found: found[1])
 
 
 def _at_least_zero(gap: float) -> float:
     """A bound below zero proves a gap of zero; one that is no number proves nothing."""
     return np.inf if np.isnan(gap) else max(0.0, gap)
-
-
-def _from_values(contest: Contest, rule: Array, x: Array, h: Array) -> tuple[Certificate, float]:
-    x, off = _settled(contest, rule, x, h)
-    return _bounded(contest, x, off, contest.margin.apply(x), h)
 
 
 def _bounded(contest: Contest, x: Array, off: float, c: Array, h: Array) -> tuple[Certificate, float]:
@@ -66,7 +67,6 @@ def _settled(contest: Contest, rule: Array, near: Array | None, h: Array | None)
     """The rule's occupancy, shape [S, A], from one that may be near, and a bound on its distance in ‖·‖₁."""
     common = common_part(contest.dynamics)
     if not by_sweeps(contest):
-        # Values far larger than the margins tell of states that are hardly ever left.
         slow = common > 0 or (
             h is not None and np.isfinite(h).all() and np.ptp(h) > LARGE_VALUES * contest.margin.bound
         )

@@ -26,9 +26,8 @@ import numpy as np
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.solution import Status
-from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, require_iterations, status_when_stopped
 from mdcontest.solvers.bounding import Bounded, Bounding
-from mdcontest.solvers.hpi import require_iterations
 from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.optimistic import Iterate, require_iterate
 

@@ -17,10 +17,9 @@ from scipy.special import log_softmax
 
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
-from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
-from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, require_iterations, status_when_stopped
 from mdcontest.solvers.marks import GapMarks
 from mdcontest.solvers.rates import Eta, HedgeStep, Rate, make_rate
 from mdcontest.values import Evaluation, evaluate
@@ -103,10 +102,3 @@ def hedged_policy_iteration(
     rule = return_rule(found[marks.best])
     info = {"iterations": k, "eta": rate.used} | ({"iterate": marks.best} if len(iterates) > 1 else {})
     return Proposal(rule, status, marks.history(), info)
-
-
-def require_iterations(iterations: int) -> int:
-    """The iteration limit, or an error."""
-    if not isinstance(iterations, int | np.integer) or iterations < 1:
-        raise InputError(f"iterations must be a whole number, at least 1, got {iterations}")
-    return int(iterations)

@@ -26,9 +26,8 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError, NotUnichainError
 from mdcontest.occupancy import require_unichain
 from mdcontest.solution import Status
-from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, certify, status_when_stopped
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, certify, require_iterations, status_when_stopped
 from mdcontest.solvers.certifying import RESPONSE_STATES
-from mdcontest.solvers.hpi import require_iterations
 from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.newton_device import Device, choose_device, newton_system
 from mdcontest.solvers.newton_rule import Certified, certified, frequencies

@@ -16,8 +16,7 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
-from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
-from mdcontest.solvers.hpi import require_iterations
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, require_iterations, status_when_stopped
 from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.policies import deterministic_occupancies
 

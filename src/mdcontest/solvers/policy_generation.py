@@ -10,7 +10,6 @@ How accurate responses and frequencies are follows the gap: rough in the first r
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,10 +19,10 @@ from mdcontest.arrays import Array, Ints
 from mdcontest.contest import Contest
 from mdcontest.margins import RewardDifference
 from mdcontest.occupancy import decision_rule
-from mdcontest.solution import History, Status
-from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, status_when_stopped
+from mdcontest.solution import Status
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, require_iterations, status_when_stopped
 from mdcontest.solvers.certifying import uniform_proposal
-from mdcontest.solvers.hpi import require_iterations
+from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.responders import Found, Responder, make_responder
 from mdcontest.solvers.restricted_game import optimal_mixture
 from mdcontest.values import one_hot
@@ -31,6 +30,10 @@ from mdcontest.values import one_hot
 ENOUGH_POLICIES = 64
 """Beyond so many, policies without weight for `UNUSED_ROUNDS` rounds are dropped."""
 UNUSED_ROUNDS = 40
+RESPONSE_SHARE, FREQUENCY_SHARE = 0.7, 0.05
+"""Of the gap asked for: what may be left to earn against the mixture, and what a policy's frequencies may be off by."""
+ROUGH_SHARE = 0.01
+"""Until then a policy's frequencies may be off by this share of what it earns; twice that, and they are found anew."""
 STALLED_ROUNDS = 3
 """Responses in a row that earn no more than a policy found before: then rounding stands in the way."""
 
@@ -90,10 +93,9 @@ class _Search:
     """The largest cumulant met: what an error in an occupancy can cost."""
 
     def __post_init__(self) -> None:
-        self.began = time.perf_counter()
-        self.marks: list[tuple[int, float, float]] = []
+        self.marks = Marks()
         self.rounds = 0
-        self.final = 0.05 * self.goal / self.contest.margin.bound
+        self.final = FREQUENCY_SHARE * self.goal / self.contest.margin.bound
         # Against r(z) − r(z') all replies are the same: one exact best response is the solution.
         self.only_once = isinstance(self.contest.margin, RewardDifference)
 
@@ -109,11 +111,11 @@ class _Search:
         x = self._mixed(p)
         c = contest.margin.apply(x)
         self.reach = float(np.abs(c).max()) or 1.0
-        found = self.responder.respond(c, 0.7 * self.goal)
+        found = self.responder.respond(c, RESPONSE_SHARE * self.goal)
         self.earned = max(found.low, 0.0)
         error = sum(weight * policy.error for weight, policy in zip(p, self.policies, strict=True) if weight > 0)
         self._note(x, found, max(0.0, found.high) + contest.margin.bound * error)
-        if found.high <= 0.7 * self.goal and not self.proving:
+        if found.high <= RESPONSE_SHARE * self.goal and not self.proving:
             self.proving = True  # no policy is missing, only digits
         elif self.best_gap > self.goal:
             before = float((self.G @ p).max())
@@ -123,7 +125,7 @@ class _Search:
 
     def _mixture(self) -> Array:
         """Weights of the policies, those that count known accurately enough for what the last response earned."""
-        enough = 0.0 if self.proving else 0.02 * self.earned / self.reach
+        enough = 0.0 if self.proving else 2 * ROUGH_SHARE * self.earned / self.reach
         while True:
             p = optimal_mixture(self.G)
             rough = [
@@ -152,10 +154,10 @@ class _Search:
         self.rounds += 1
         if gap < self.best_gap:
             self.best_gap, self.best_x, self.best_h, self.best_reply = gap, x, found.h, found.actions.copy()
-        self.marks.append((self.rounds, self.best_gap, time.perf_counter() - self.began))
+        self.marks.record(self.rounds, self.best_gap)
 
     def _add(self, found: Found) -> None:
-        self.responder.settle(found, 0.01 * max(self.goal, abs(found.low)) / self.reach)
+        self.responder.settle(found, ROUGH_SHARE * max(self.goal, abs(found.low)) / self.reach)
         if self.only_once:
             self.responder.refine(found, self.final)
         if len(self.policies) >= ENOUGH_POLICIES:
@@ -187,7 +189,5 @@ class _Search:
         # States that the mixture never visits: the reply to it is what to do there, should one get there.
         unvisited = np.flatnonzero(self.best_x.sum(axis=1) == 0)
         rule[unvisited] = one_hot(self.best_reply[unvisited], self.contest.num_actions)
-        iterations, gaps, seconds = (np.array(column) for column in zip(*self.marks, strict=True))
         info = {"rounds": self.rounds, "policies": len(self.policies)} | self.responder.info()
-        history = History(iterations.astype(np.int64), gaps, seconds)
-        return Proposal(rule, status, history, info, self.best_x, self.best_h)
+        return Proposal(rule, status, self.marks.history(), info, self.best_x, self.best_h)
