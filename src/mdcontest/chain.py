@@ -145,7 +145,9 @@ class _Factors:
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """K⁻¹ b or K⁻ᵀ b."""
         first = self._once(right, transposed)
-        solution = first + self._once(right - (self.matrix.T if transposed else self.matrix) @ first, transposed)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is no number is an error below
+            missing = right - (self.matrix.T if transposed else self.matrix) @ first
+        solution = first + self._once(missing, transposed)
         if not np.isfinite(solution).all():
             raise InputError(LOST_IN_ROUNDING)
         return solution

@@ -201,3 +201,12 @@ def test_a_later_point_with_a_worse_rule_does_not_replace_a_better_one(monkeypat
     assert len(calls) > 4
     assert (np.diff(proposal.history.gaps) <= 0).all()
     assert mdc.optimality_gap(contest, proposal.rule) <= calls[2] + 1e-12
+
+
+def test_what_cannot_be_solved_for_is_no_error():
+    """Queues that take 1e100 steps to empty: no best response can be computed, and the point's own values stand."""
+    for case in ((128, 3.309, (0.242, 0.965), "dense", 480), (64, 4.103, (0.066, 0.069), "dense", 438)):
+        contest = queue(*case)
+        solution = mdc.solve(contest, InteriorPoint())
+        assert solution.gap <= 1e-7 * contest.margin.bound
+        assert mdc.verify(contest, solution)
