@@ -34,6 +34,19 @@ def noted() -> Iterator[None]:
     stop_if_asked()
 
 
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Within, Ctrl-C waits, for us and for processes started here: a helper that a library starts would die loudly."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield  # not on Windows
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def stop_if_asked() -> None:
     """Where it is safe to stop."""
     if asked.is_set():

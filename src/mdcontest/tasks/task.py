@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
+from mdcontest.interrupts import held
 from mdcontest.margins import Margin, Pairwise, RewardDifference
 from mdcontest.margins.base import as_finite, averaged
 from mdcontest.outcomes import Outcomes
@@ -141,7 +142,7 @@ class Task:
     def make_env(self, horizon: int | None = None, render_mode: str | None = None) -> Any:
         """A new environment; `horizon` goes before the task's own, and that before the registered limit."""
         limit = self.horizon if horizon is None else horizon
-        with _quiet_mujoco():
+        with held(), _quiet_mujoco():  # a window library they load starts a Python to read a version
             if isinstance(self.env, str):
                 return _make_registered(self.env, limit, render_mode, self.env_settings)
             env = self._call_env(render_mode)
