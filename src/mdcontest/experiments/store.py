@@ -78,9 +78,9 @@ class Gap:
 class Run:
     """One run, as its folder says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, description: dict[str, Any] | None = None) -> None:
         self.folder, self.name = folder, folder.name
-        self.description = read_description(folder)
+        self.description = read_description(folder) if description is None else description
         try:
             self.task = str(self.description["task"]["name"])
             self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
@@ -126,15 +126,18 @@ class Run:
     def gaps(self) -> list[Gap]:
         """All brackets, by step."""
         found = []
-        for path in sorted((self.folder / GAPS).glob("step*.json")):
-            record = read_gap(path)
+        for source, record in self.gap_records():
             judge = record.get("margin")
             by_own = judge == OWN or (judge is None and self.learned is None)
             try:
                 found.append(Gap(int(record["step"]), str(record["returned"]), GapBracket.of_record(record), by_own))
             except (KeyError, TypeError, ValueError) as error:
-                raise FileFormatError(f"{path} is incomplete: {error!r}") from None
+                raise FileFormatError(f"{source} is incomplete: {error!r}") from None
         return found
+
+    def gap_records(self) -> list[tuple[str, dict[str, Any]]]:
+        """Where each bracket is written, and what it says."""
+        return [(str(path), read_gap(path)) for path in sorted((self.folder / GAPS).glob("step*.json"))]
 
     @functools.cached_property
     def behaviour(self) -> list[dict[str, Any]]:
@@ -165,7 +168,7 @@ class Store:
             self._add(path)
         if not self.runs and not self.problems:
             raise InputError(f"there is no run in {self.folder}: no folder in it has a {DESCRIPTION}")
-        _tell_apart(self.runs)
+        tell_apart(self.runs)
 
     def _add(self, path: Path) -> None:
         try:
@@ -240,7 +243,7 @@ def _columns(schema: dict[str, str], rows: list[list[Any]]) -> dict[str, list[An
     return {name: [row[i] for row in rows] for i, name in enumerate(schema)}
 
 
-def _tell_apart(runs: list[Run]) -> None:
+def tell_apart(runs: list[Run]) -> None:
     """Name what differs between runs of one algorithm on one task, so that only equal runs are averaged."""
     presets = {run.name: _follows_paper(run) for run in runs}
     groups: dict[tuple[str, str], list[Run]] = {}

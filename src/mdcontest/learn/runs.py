@@ -10,6 +10,7 @@ RUN/checkpoints/…                                      see checkpoint.py
 from __future__ import annotations
 
 import contextlib
+import functools
 import platform
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -205,11 +206,23 @@ def describe(agent: Agent, checkpoint_every: int, tensorboard: bool) -> dict[str
 
 def versions() -> dict[str, str]:
     """What the run ran on."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+    found = {"python": platform.python_version(), "machine": platform.machine(), "processor": processor()}
     for name in ("mdcontest", "numpy", "jax", "optax", "gymnasium", "mujoco"):
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
+
+
+@functools.cache
+def processor() -> str:
+    """Its name, family and model: runs are the same to the last bit only between processors of one kind."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+    except OSError:
+        return platform.processor() or "unknown"
+    said = {name.strip(): value.strip() for name, colon, value in (line.partition(":") for line in text.splitlines())}
+    parts = [said.get("model name"), *(f"{name} {said[name]}" for name in ("cpu family", "model") if name in said)]
+    return " ".join(part for part in parts if part) or platform.processor() or "unknown"
 
 
 def read_description(path: Path) -> dict[str, Any]:

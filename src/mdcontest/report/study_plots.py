@@ -114,7 +114,9 @@ def curves_figure(
         unit = steps_axis(axes, max((steps[-1] for steps, _ in curves.values()), default=0.0))
         handles = []
         for i, (variant, (steps, values)) in enumerate(curves.items()):
-            handles += _curve(axes, steps / unit, values, styles[variant], i / len(curves), len(curves) <= MOST_BANDS)
+            handles += mean_curve(
+                axes, steps / unit, values, styles[variant], i / len(curves), len(curves) <= MOST_BANDS
+            )
         _fit(axes, [values for _, values in curves.values()])
         axes.set_ylabel(ylabel)
         axes.set_title(label(title))
@@ -129,7 +131,7 @@ def _fit(axes: Axes, values: Sequence[Array]) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-def _curve(axes: Axes, x: Array, values: Array, look: Look, phase: float, with_band: bool) -> list[Line2D]:
+def mean_curve(axes: Axes, x: Array, values: Array, look: Look, phase: float, with_band: bool) -> list[Line2D]:
     """One mean, its marks set off from those of others, and its band where there are seeds for one."""
     band = student_band(values)
     if len(values) >= FEWEST_FOR_BAND and with_band:
