@@ -11,6 +11,7 @@ from study import Study, main
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.tasks.suite import SUITE
 
+SHOWN = ("HalfCheetah-v5", "Swimmer-v5", "Reacher-v5")
 FULL = Sweep(
     tasks=SUITE,
     algorithms=("hpi-clip",),
@@ -23,8 +24,8 @@ STUDY = Study(
     "comparison-horizon",
     "From HPI-Clip to SPPO: the comparison horizon T_C",
     "fig:sppo-ablation",
-    full=FULL,
-    quick=replace(FULL, tasks=("HalfCheetah-v5", "Swimmer-v5", "Reacher-v5"), seeds=range(2), steps=40_960),
+    full=(FULL,),
+    quick=(replace(FULL, tasks=SHOWN, seeds=range(2), steps=40_960),),
     baseline="hpi-clip comparison_horizon=2048",
 )
 

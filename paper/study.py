@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import recorded
 
 from mdcontest.commands.options import seeds, steps
 from mdcontest.commands.sweeping import print_plan, work
@@ -19,6 +21,7 @@ from mdcontest.interrupts import noted
 from mdcontest.settings import algorithm_name
 
 if TYPE_CHECKING:
+    from mdcontest.experiments.jobs import Job
     from mdcontest.experiments.store import Store
 
 
@@ -31,9 +34,9 @@ class Study:
     title: str
     figure: str
     """The paper's label."""
-    full: Sweep
-    """As the paper ran it."""
-    quick: Sweep
+    full: Sequence[Sweep]
+    """As the paper ran it, and what is looked at beside it."""
+    quick: Sequence[Sweep]
     """The same at a scale that ends within 10 minutes on 2 cores; shows that everything works, not the result."""
     baseline: str = "sppo"
 
@@ -42,6 +45,7 @@ def main(study: Study) -> int:
     """Run the study, or go on with it, and write its page."""
     parser = argparse.ArgumentParser(description=f"{study.title} ({study.figure}).")
     add_options(parser)
+    parser.add_argument("--missing", action="store_true", help="only runs that paper/results does not have")
     return guarded(lambda options: _run(study, options), parser.parse_args())
 
 
@@ -77,12 +81,16 @@ def _run(study: Study, options: argparse.Namespace) -> int:
     prepare()
     from mdcontest.experiments.store import Store
 
-    sweep = change_sweep(study.quick if options.quick else study.full, options)
+    sweeps = change_sweeps(study.quick if options.quick else study.full, options)
     folder = Path(options.out or f"build/paper/{study.name}{'-quick' if options.quick else ''}")
     runs, began = folder / "runs", time.monotonic()
     if options.dry_run:
-        return print_plan(sweep, runs, options.jobs)
-    code = work(sweep.jobs(runs), runs, options, "the same command goes on")
+        return max(print_plan(sweep, runs, options.jobs) for sweep in sweeps)
+    jobs = wanted([job for sweep in sweeps for job in sweep.jobs(runs)], options.missing)
+    if not jobs:
+        print("nothing is missing: all of these runs are recorded")
+        return 0
+    code = work(jobs, runs, options, "the same command goes on")
     page = write_page(Store(runs), folder, study.title, study.baseline)
     print(f"{study.figure}: {page}, after {time.monotonic() - began:.0f} s")
     return code
@@ -98,6 +106,31 @@ def write_page(store: Store, folder: Path, title: str, baseline: str | None) -> 
     for warning in write_report(store, page, title=title, baseline=chosen):
         print(f"note: {warning}", file=sys.stderr)
     return page
+
+
+def wanted(jobs: list[Job], missing: bool) -> list[Job]:
+    """Each run once, whichever sweeps it is part of; only those that were never recorded, if that is asked for."""
+    known = {row["run"] for row in recorded.read_tables()["runs"]} if missing else set()
+    found: dict[str, Job] = {}
+    for job in jobs:
+        there = found.setdefault(job.folder, job)
+        after = {one.key: one for one in (*there.then, *job.then)}
+        found[job.folder] = replace(there, then=tuple(after.values()))
+    return [job for folder, job in found.items() if Path(folder).name not in known]
+
+
+def change_sweeps(sweeps: Sequence[Sweep], options: argparse.Namespace) -> list[Sweep]:
+    """The sweeps with what the command line says; those of which nothing is left are left out."""
+    names = [algorithm_name(name) for name in options.algos.split(",")] if options.algos else None
+    only_own = options.own and any(sweep.preset is None for sweep in sweeps)
+    found = []
+    for sweep in sweeps:
+        algorithms = [name for name in sweep.algorithms if names is None or name in names]
+        if algorithms and not (only_own and sweep.preset is not None):
+            found.append(replace(change_sweep(sweep, options), algorithms=algorithms))
+    if not found:
+        raise InputError(f"nothing is left to run: the algorithms of this study do not include {options.algos}")
+    return found
 
 
 def change_sweep(sweep: Sweep, options: argparse.Namespace) -> Sweep:

@@ -1,0 +1,101 @@
+"""Train recorded runs again from their recorded settings, and compare every episode, bit for bit.
+
+python paper/retrain.py --runs 5          five at random, of those made on a machine of this kind
+python paper/retrain.py NAME...           these
+
+Runs are the same to the last bit on the same kind of processor with the same versions of the packages that compute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import recorded
+from recorded import RecordedRun
+from study import guarded
+
+from mdcontest.commands.sweeping import work
+from mdcontest.commands.training import prepare
+from mdcontest.errors import InputError, preview
+from mdcontest.experiments.jobs import train_job
+from mdcontest.experiments.store import Run
+from mdcontest.learn.runs import versions
+from mdcontest.learn.spec import RunSpec
+
+DECISIVE = ("machine", "processor", "numpy", "jax", "optax", "gymnasium", "mujoco")
+"""What two runs must have in common to be the same to the last bit."""
+
+
+def main() -> int:
+    """Exit code 0 if all are the same."""
+    parser = argparse.ArgumentParser(description="Train recorded runs again and compare them bit for bit.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="runs as paper/results/runs.parquet names them")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="how many at random (default 5)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="which ones (default 0)")
+    parser.add_argument("--results", default=str(recorded.FOLDER), metavar="FOLDER", help="default paper/results")
+    parser.add_argument("--out", metavar="FOLDER", help="keep the new runs here")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default one a core)")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    options = parser.parse_args()
+    return guarded(_retrain, options)
+
+
+def _retrain(options: argparse.Namespace) -> int:
+    prepare()
+    known = {run.name: run for run in recorded.read_runs(Path(options.results))}
+    chosen = [_named(known, name) for name in options.names] or draw(list(known.values()), options.runs, options.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(options.out or scratch)
+        specs = [spec_of(run).in_folder(out) for run in chosen]
+        settings = argparse.Namespace(jobs=options.jobs, ray=None, retries=0, quiet=options.quiet)
+        work([train_job(spec) for spec in specs], out, settings, "the same command begins anew", summary=False)
+        same = [compare(run, Path(spec.folder)) for run, spec in zip(chosen, specs, strict=True)]
+    print(f"{sum(same)} of {len(same)} are the same, bit for bit")
+    return 0 if all(same) else 1
+
+
+def _named(known: dict[str, RecordedRun], name: str) -> RecordedRun:
+    if name not in known:
+        raise InputError(f"there is no run {name!r} in the results; they are {preview(sorted(known), 3)}")
+    if known[name].learned is not None:
+        raise InputError(f"{name} was trained on a learned margin, which is not among the results; name another run")
+    return known[name]
+
+
+def draw(runs: list[RecordedRun], count: int, seed: int) -> list[RecordedRun]:
+    """So many at random, of those that this machine could repeat."""
+    if seed < 0:
+        raise InputError(f"--seed is {seed}; it must be 0 or more")
+    here = versions()
+    alike = [run for run in runs if all(run.versions.get(key) == here.get(key) for key in DECISIVE)]
+    alike = [run for run in alike if run.learned is None]  # the margin it was trained on is not among the results
+    if count < 1 or count > len(alike):
+        raise InputError(
+            f"{count} runs were asked for, and {len(alike)} of {len(runs)} were made on a machine like this one: "
+            + ", ".join(f"{key} {here.get(key)}" for key in DECISIVE)
+        )
+    order = np.random.default_rng(seed).choice(len(alike), count, replace=False)
+    return [alike[i] for i in sorted(order)]
+
+
+def spec_of(run: RecordedRun) -> RunSpec:
+    """The run once more: every setting is named, so no default and no preset matters."""
+    return RunSpec(run.task, run.algorithm, run.seed, run.target, "", None, dict(run.settings), dict(run.task_settings))
+
+
+def compare(run: RecordedRun, folder: Path) -> bool:
+    """Whether all episodes of the new run, and so its curve, are those of the recorded one."""
+    again = Run(folder)
+    same = recorded.fingerprint(again.episodes) == run.fingerprint
+    returns = [point["return"] for point in recorded.curve_of(again)]
+    curve = [value for value in returns if value is not None] == run.episodes["return"]
+    print(f"{run.name}: {'the same' if same and curve else 'DIFFERENT'}, fingerprint {run.fingerprint[:12]}")
+    return same and curve
+
+
+if __name__ == "__main__":
+    sys.exit(main())
