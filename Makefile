@@ -9,10 +9,14 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/build/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow lint docs setup clean constraints
+.PHONY: demo paper test test-slow lint docs setup clean constraints
 
 demo: .venv/ready
 	$(BIN)/mdcontest demo --out build/demo
+
+# Every figure and table of the paper's studies, from the results in the repository; trains nothing.
+paper: .venv/ready
+	$(BIN)/python paper/write_results.py
 
 test: lint docs
 	MDCONTEST_COUNTS=reduced $(BIN)/python -m pytest -q -n auto

@@ -84,9 +84,11 @@ def _run(study: Study, options: argparse.Namespace) -> int:
     sweeps = change_sweeps(study.quick if options.quick else study.full, options)
     folder = Path(options.out or f"build/paper/{study.name}{'-quick' if options.quick else ''}")
     runs, began = folder / "runs", time.monotonic()
-    if options.dry_run:
-        return max(print_plan(sweep, runs, options.jobs) for sweep in sweeps)
     jobs = wanted([job for sweep in sweeps for job in sweep.jobs(runs)], options.missing)
+    if options.dry_run:
+        code = max(print_plan(sweep, runs, options.jobs) for sweep in sweeps)
+        print(f"{len(jobs)} runs would be made{', those that are recorded left out' if options.missing else ''}")
+        return code
     if not jobs:
         print("nothing is missing: all of these runs are recorded")
         return 0

@@ -1,0 +1,118 @@
+"""What the recorded runs say: intervals and verdicts by task and algorithm, for claims, tables and figures alike."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import finite
+import independent
+import lemmas
+import numpy as np
+import selections
+import state_counts
+from recorded import FOLDER, RecordedStore, choose, read_runs
+
+from mdcontest.experiments.store import Run
+from mdcontest.report import statistics as st
+from mdcontest.report.study import Scores, Study, TaskStudy, make_study
+from mdcontest.tables import read_table
+
+BASELINE = "sppo"
+FINITE = {
+    "sizes": (finite.SIZES_FORMAT, finite.SIZES_SCHEMA),
+    "rates": (finite.RATES_FORMAT, finite.RATES_SCHEMA),
+    "lemmas": (lemmas.LEMMAS_FORMAT, lemmas.LEMMAS_SCHEMA),
+    "states": (state_counts.STATES_FORMAT, state_counts.STATES_SCHEMA),
+}
+"""Format and columns of what paper/finite.py and paper/lemmas.py measured."""
+BENCHMARKS = Path(__file__).parent.parent / "bench" / "results" / "solvers.json"
+
+
+class Evidence:
+    """Everything that is recorded, by study; each is made when it is asked for."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.folder, self.runs = folder, read_runs(folder)
+
+    def store(self, name: str) -> RecordedStore:
+        """The runs of a study; the nontransitive ones are judged by the mixture of their iterates."""
+        runs = [judged_by(run, "mixture") for run in self.runs] if name == "nontransitive" else self.runs
+        return choose(runs, selections.STUDIES[name])
+
+    @functools.cache  # noqa: B019 (it lives as long as the program)
+    def study(self, name: str) -> Study:
+        """The numbers of a study, against SPPO where it took part."""
+        store = self.store(name)
+        with_baseline = any(run.algorithm == BASELINE for run in store.runs)
+        return make_study(store, BASELINE if with_baseline else None)
+
+    def task(self, study: str, name: str) -> TaskStudy | None:
+        """A task of a study, where something was run on it."""
+        return next((task for task in self.study(study).tasks if task.name == name), None)
+
+    def scores(self, study: str, task: str, algorithm: str) -> Scores | None:
+        """Of the only variant of an algorithm."""
+        found = self.task(study, task)
+        return next((one for one in found.scores.values() if one.algorithm == algorithm), None) if found else None
+
+    def verdict(self, study: str, task: str, algorithm: str, baseline: str = BASELINE) -> str:
+        """An algorithm's area against the baseline's; TOO_FEW also where one was not run."""
+        mine, other = (self.scores(study, task, name) for name in (algorithm, baseline))
+        return st.TOO_FEW if mine is None or other is None else st.verdict(mine.area, other.area)
+
+    def verdicts(self, study: str, algorithm: str, tasks: Iterable[str]) -> dict[str, str]:
+        return {task: self.verdict(study, task, algorithm) for task in tasks}
+
+    def reward_a_step(self, study: str, task: str, algorithm: str) -> st.Interval | None:
+        """The mean over training of reward a step: comparable where episodes are of different lengths."""
+        runs = [run for run in self.store(study).runs if (run.task, run.algorithm) == (task, algorithm)]
+        return st.student_interval([_reward_a_step(run) for run in runs]) if runs else None
+
+    def finite(self, name: str) -> dict[str, Any] | None:
+        """The table of that name of paper/finite.py, paper/lemmas.py or paper/state_counts.py, where it was made."""
+        path, (format, schema) = self.folder / f"finite-{name}.parquet", FINITE[name]
+        return read_table(path, format, schema) if path.is_file() else None
+
+    @functools.cached_property
+    def independent(self) -> dict[str, Any] | None:
+        """The table of paper/independent.py, where it was made."""
+        path = self.folder / "independent.parquet"
+        return read_table(path, independent.FORMAT, independent.SCHEMA) if path.is_file() else None
+
+    @functools.cached_property
+    def benchmarks(self) -> list[dict[str, Any]]:
+        """Rows of bench/solvers.py."""
+        return json.loads(BENCHMARKS.read_text(encoding="utf-8"))["rows"]
+
+
+def judged_by(run: Run, returned: str) -> Run:
+    """The run with another of its policies as the one it returns."""
+    other = copy.copy(run)
+    other.settings = run.settings | {"returned": returned}
+    return other
+
+
+def _reward_a_step(run: Run) -> float:
+    returns, lengths = (np.asarray(run.episodes[name], float) for name in ("return", "length"))
+    return float(np.mean(returns / lengths))
+
+
+def shown(interval: st.Interval | None) -> str:
+    """A mean with the ends of its interval and the seeds behind it."""
+    if interval is None:
+        return "not run"
+    ends = "" if interval.n < 2 else f" [{number(interval.low)}, {number(interval.high)}]"
+    return f"{number(interval.mean)}{ends}, n = {interval.n}"
+
+
+def number(value: float) -> str:
+    """Four figures, and thousands as a whole number."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    digits = max(0, 3 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:.{min(digits, 5)}f}" if abs(value) >= 1e-3 else f"{value:.2e}"

@@ -1,0 +1,113 @@
+"""Which recorded runs belong to which study, and what the paper says came of it.
+
+A run may belong to several: HPI-Clip in the paper's settings is part of the suite, and the ablations' T_C = 1.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mdcontest import tasks
+from mdcontest.experiments.store import Run
+from mdcontest.learn.algorithms import ALGORITHMS
+from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS
+from mdcontest.tasks.suite import SUITE
+
+NT = ("Reacher-NT", "Walker2d-NT")
+STEPS = 488 * 2048
+"""A million steps in whole iterations."""
+ETAS = (0.75, 1.5, 3.0, 6.0, 12.0)
+HORIZONS = (1, 4, 16, 64, 256, 1024, 2048)
+
+
+def follows(run: Run, preset: str | None, varied: Sequence[str] = ()) -> bool:
+    """Whether a full run has all settings of the preset (None: this library's), but for those that a study varies."""
+    wanted = _settings(run.task, run.algorithm, preset)
+    return run.target == STEPS and all(run.settings.get(k) == v for k, v in wanted.items() if k not in varied)
+
+
+@functools.cache
+def _settings(task: str, algorithm: str, preset: str | None) -> dict[str, Any]:
+    return ALGORITHMS[algorithm].choose_settings(tasks.make(task), preset, {}).record()
+
+
+def in_suite(run: Run) -> bool:
+    """The four algorithms as the paper sets them."""
+    return run.task in SUITE and run.learned is None and follows(run, "paper")
+
+
+def in_own_suite(run: Run) -> bool:
+    """HPI and HPI-Clip as this library sets them."""
+    own = run.task in SUITE and run.learned is None and run.algorithm in ("hpi", "hpi-clip")
+    return own and follows(run, None)
+
+
+def in_nt(run: Run) -> bool:
+    """The policy that a run returns is chosen afterwards, so it does not matter."""
+    return run.task in NT and run.learned is None and follows(run, "paper", ("returned",))
+
+
+def in_learned(run: Run) -> bool:
+    """The same on margins that were learned."""
+    return run.learned is not None and follows(run, "paper", ("returned",))
+
+
+def in_horizons(run: Run) -> bool:
+    """HPI-Clip with any comparison horizon."""
+    of_clip = run.algorithm == "hpi-clip" and follows(run, "paper", ("comparison_horizon",))
+    return run.task in SUITE and run.learned is None and of_clip
+
+
+def in_etas(run: Run) -> bool:
+    """HPI with any η."""
+    of_hpi = run.algorithm == "hpi" and follows(run, "paper", ("eta",))
+    return run.task in SUITE and run.learned is None and of_hpi
+
+
+def in_rollout_averages(run: Run) -> bool:
+    """SPPO in both readings: margins averaged over an episode, or over the rollout whatever ends in it."""
+    of_sppo = run.algorithm == "sppo" and follows(run, "paper", ("across_episodes",))
+    return run.task in SUITE and run.learned is None and of_sppo
+
+
+STUDIES: dict[str, Callable[[Run], bool]] = {
+    "suite": in_suite,
+    "own settings": in_own_suite,
+    "nontransitive": in_nt,
+    "learned margins": in_learned,
+    "comparison horizon": in_horizons,
+    "learning rate": in_etas,
+    "rollout averages": in_rollout_averages,
+}
+
+
+# --- what the paper found ---------------------------------------------------------------------------------
+
+
+def _verdicts(names: Sequence[str], higher: str, lower: str) -> dict[str, str]:
+    """HIGHER and LOWER for the tasks that begin with these words, OVERLAPS for the others."""
+    found = dict.fromkeys(names, OVERLAPS)
+    for words, verdict in ((higher, HIGHER), (lower, LOWER)):
+        found |= {f"{word}-v5": verdict for word in words.split()}
+    return found
+
+
+PAPER = {
+    "hpi-clip": _verdicts(SUITE, "Ant HalfCheetah Hopper HumanoidStandup Pusher Reacher Swimmer", "Walker2d"),
+    "hpi": _verdicts(SUITE, "HalfCheetah Hopper HumanoidStandup Pusher Reacher Swimmer", "Humanoid"),
+}
+"""Each algorithm's area against SPPO's, ap:mujoco-suite. The last sentence on HPI
+names HPI-Clip, which must be a slip."""
+PAPER_LEARNED = {
+    "hpi-clip": _verdicts(SUITE, "Ant HalfCheetah Hopper Humanoid HumanoidStandup Pusher Reacher", "InvertedPendulum"),
+    "hpi": _verdicts(
+        SUITE,
+        "Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum Pusher Reacher",
+        "InvertedPendulum",
+    ),
+}
+"""The same with learned margins, ap:learned-preference-model."""
+PAPER_NT = {name: dict.fromkeys(NT, HIGHER) for name in ("hpi-clip", "hpi")}
+"""Areas of the inverted gap, ap:mujoco-nt, with given and with learned margins alike."""

@@ -1,0 +1,68 @@
+"""Does HPI's rate depend on the number of states? Contests of very different sizes that mix equally fast.
+
+A restart of one half gives them all the same bound τ ≤ 4, so thm:hpi-convergence promises all of them the same gap.
+finite-states.parquet has a row a contest: states, contest, K, and the certified gap relative to the margin's bound.
+
+python paper/state_counts.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from finite import Row, random_contest, write_rows
+from finite_figures import column, medians, slope
+from study import guarded
+
+import mdcontest as mdc
+from mdcontest.solvers import HPI
+
+STATES_FORMAT = "mdcontest/paper-finite-states"
+STATES_SCHEMA = {"states": "int64", "contest": "int64", "K": "int64", "gap": "float64"}
+SIZES, QUICK = (3, 6, 12, 25, 50, 100, 200), (3, 6)
+ACTIONS, RESTART, ITERATIONS, CONTESTS = 3, 0.5, 1000, 3
+
+
+def measure(sizes: Sequence[int], K: int = ITERATIONS) -> Iterator[Row]:
+    """The gap after K iterations with the adaptive rate."""
+    for states in sizes:
+        for number in range(CONTESTS):
+            contest = random_contest(500 + number, states, ACTIONS, RESTART)
+            gap = mdc.solve(contest, HPI(K, eta="adaptive"), tol=0).gap / contest.margin.bound
+            yield {"states": states, "contest": number, "K": K, "gap": gap}
+
+
+def summarise_states(table: Mapping[str, Any]) -> dict[str, float]:
+    """Median gaps of the smallest and the largest contests, and the power of |S| with which gaps grow."""
+    states, gaps = medians(column(table, "states"), column(table, "gap"))
+    return {
+        "fewest": int(states[0]),
+        "most": int(states[-1]),
+        "K": int(table["K"][0]),
+        "gap_fewest": float(gaps[0]),
+        "gap_most": float(gaps[-1]),
+        "exponent": slope(np.log(states), np.log(gaps)),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description="HPI's gap on contests of 3 to 200 states that mix equally fast.")
+    parser.add_argument("--quick", action="store_true", help="two sizes, ten iterations")
+    parser.add_argument("--out", metavar="FOLDER", default="paper/results", help="default: %(default)s")
+    return guarded(_run, parser.parse_args(arguments))
+
+
+def _run(options: argparse.Namespace) -> int:
+    rows = measure(QUICK, 10) if options.quick else measure(SIZES)
+    write_rows(Path(options.out) / "finite-states.parquet", STATES_FORMAT, STATES_SCHEMA, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
