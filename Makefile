@@ -19,7 +19,7 @@ paper: .venv/ready
 	$(BIN)/python paper/write_results.py
 
 test: lint docs
-	MDCONTEST_COUNTS=reduced $(BIN)/python -m pytest -q -n auto
+	MDCONTEST_COUNTS=reduced $(BIN)/python -m pytest -q -n auto --durations=20
 
 test-slow: .venv/ready
 	MDCONTEST_COUNTS=full $(BIN)/python -m pytest -q -n auto tests

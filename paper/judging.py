@@ -38,10 +38,14 @@ def decided(holds: bool | None) -> str:
 
 
 def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
-    """All tasks have the verdict; one that has another settles it, one with too few seeds leaves it open."""
+    """All tasks have the verdict; one with the opposite settles it.
+
+    Too few seeds leave it open, and so does an overlap where a strict order was claimed: with more seeds it may appear.
+    """
     good = [task for task, verdict in verdicts.items() if verdict == wanted]
     others = {task: verdict for task, verdict in verdicts.items() if verdict not in (wanted, TOO_FEW)}
-    holds = False if others else True if len(good) == len(verdicts) else None
+    settled = any(wanted == OVERLAPS or verdict != OVERLAPS for verdict in others.values())
+    holds = False if settled else True if len(good) == len(verdicts) else None
     said = f"{wanted} on {len(good)} of {len(verdicts)}"
     if others:
         said += "; " + ", ".join(f"{verdict} on {short(task)}" for task, verdict in others.items())
