@@ -29,7 +29,7 @@ FINITE = {
     "lemmas": (lemmas.LEMMAS_FORMAT, lemmas.LEMMAS_SCHEMA),
     "states": (state_counts.STATES_FORMAT, state_counts.STATES_SCHEMA),
 }
-"""Format and columns of what paper/finite.py and paper/lemmas.py measured."""
+"""Format and columns of what was measured on finite contests."""
 BENCHMARKS = Path(__file__).parent.parent / "bench" / "results" / "solvers.json"
 
 
@@ -66,6 +66,7 @@ class Evidence:
         return st.TOO_FEW if mine is None or other is None else st.verdict(mine.area, other.area)
 
     def verdicts(self, study: str, algorithm: str, tasks: Iterable[str]) -> dict[str, str]:
+        """The same by task."""
         return {task: self.verdict(study, task, algorithm) for task in tasks}
 
     def reward_a_step(self, study: str, task: str, algorithm: str) -> st.Interval | None:

@@ -39,7 +39,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -218,22 +218,31 @@ def hedge_by_hand(contest: mdc.Contest, K: int, eta: float | None = None) -> Ite
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write both tables."""
-    parser = argparse.ArgumentParser(description="Finite contests: sizes of exact programs, rates of HPI.")
+    return measuring("Finite contests: sizes of exact programs, rates of HPI.", _run, arguments)
+
+
+def _run(quick: bool, folder: Path) -> None:
+    plan = QUICK if quick else FULL
+    write_rows(folder / "finite-sizes.parquet", SIZES_FORMAT, SIZES_SCHEMA, measure_sizes(plan))
+    write_rows(folder / "finite-rates.parquet", RATES_FORMAT, RATES_SCHEMA, measure_rates(plan))
+
+
+def measuring(about: str, run: Callable[[bool, Path], None], arguments: Sequence[str] | None) -> int:
+    """The command line of a measurement on finite contests: `run` is told whether to be quick, and where to write."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="a small version, within 20 seconds")
     parser.add_argument("--out", metavar="FOLDER", default="paper/results", help="default: %(default)s")
-    return guarded(_run, parser.parse_args(arguments))
+    return guarded(lambda options: _measure(run, options), parser.parse_args(arguments))
 
 
-def _run(options: argparse.Namespace) -> int:
-    plan, folder, began = QUICK if options.quick else FULL, Path(options.out), time.monotonic()
+def _measure(run: Callable[[bool, Path], None], options: argparse.Namespace) -> int:
+    folder, began = Path(options.out), time.monotonic()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror}; name another with --out") from None
-    write_rows(folder / "finite-sizes.parquet", SIZES_FORMAT, SIZES_SCHEMA, measure_sizes(plan))
-    print(f"sizes after {time.monotonic() - began:.0f} s", flush=True)
-    write_rows(folder / "finite-rates.parquet", RATES_FORMAT, RATES_SCHEMA, measure_rates(plan))
-    print(f"rates after {time.monotonic() - began:.0f} s: {folder}")
+    run(options.quick, folder)
+    print(f"written to {folder} after {time.monotonic() - began:.0f} s")
     return 0
 
 

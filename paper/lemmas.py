@@ -18,19 +18,16 @@ So a statement compares computations that share little but the contest.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from finite import Row, random_contest, write_rows
+from finite import Row, measuring, random_contest, write_rows
 from lemma_values import Values, values_by_definition
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from study import guarded
 
 import mdcontest as mdc
 from mdcontest.arrays import Array
@@ -227,25 +224,15 @@ def summarise_lemmas(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check and write the table."""
-    parser = argparse.ArgumentParser(description="Finite contests: what the paper proves about marginal values.")
-    parser.add_argument("--quick", action="store_true", help="fewer contests, within 5 seconds")
-    parser.add_argument("--out", metavar="FOLDER", default="paper/results", help="default: %(default)s")
-    return guarded(_run, parser.parse_args(arguments))
+    return measuring("Finite contests: what the paper proves about marginal values.", _run, arguments)
 
 
-def _run(options: argparse.Namespace) -> int:
-    folder, began = Path(options.out), time.monotonic()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}; name another with --out") from None
-    rows = list(measure(options.quick))
+def _run(quick: bool, folder: Path) -> None:
+    rows = list(measure(quick))
     write_rows(folder / "finite-lemmas.parquet", LEMMAS_FORMAT, LEMMAS_SCHEMA, iter(rows))
     table = {name: [row[name] for row in rows] for name in LEMMAS_SCHEMA}
     for statement, one in summarise_lemmas(table).items():
         print(f"{statement}: largest residual {one['largest']:.1e} over {one['contests']} contests")
-    print(f"after {time.monotonic() - began:.0f} s: {folder}")
-    return 0
 
 
 if __name__ == "__main__":

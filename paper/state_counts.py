@@ -8,16 +8,14 @@ python paper/state_counts.py
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from finite import Row, random_contest, write_rows
+from finite import Row, measuring, random_contest, write_rows
 from finite_figures import column, medians, slope
-from study import guarded
 
 import mdcontest as mdc
 from mdcontest.solvers import HPI
@@ -52,16 +50,12 @@ def summarise_states(table: Mapping[str, Any]) -> dict[str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write the table."""
-    parser = argparse.ArgumentParser(description="HPI's gap on contests of 3 to 200 states that mix equally fast.")
-    parser.add_argument("--quick", action="store_true", help="two sizes, ten iterations")
-    parser.add_argument("--out", metavar="FOLDER", default="paper/results", help="default: %(default)s")
-    return guarded(_run, parser.parse_args(arguments))
+    return measuring("HPI's gap on contests of 3 to 200 states that mix equally fast.", _run, arguments)
 
 
-def _run(options: argparse.Namespace) -> int:
-    rows = measure(QUICK, 10) if options.quick else measure(SIZES)
-    write_rows(Path(options.out) / "finite-states.parquet", STATES_FORMAT, STATES_SCHEMA, rows)
-    return 0
+def _run(quick: bool, folder: Path) -> None:
+    rows = measure(QUICK, 10) if quick else measure(SIZES)
+    write_rows(folder / "finite-states.parquet", STATES_FORMAT, STATES_SCHEMA, rows)
 
 
 if __name__ == "__main__":
