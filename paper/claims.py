@@ -12,7 +12,7 @@ import behaviour
 from evidence import Evidence, number, shown
 from finite_claims import FINITE
 from judging import Claim, Finding, decided, every_task_is, more_often_higher, rarely_lower, short
-from selections import NT, PAPER, PAPER_LEARNED, PAPER_NT
+from selections import NAMES, NT, PAPER, PAPER_LEARNED, PAPER_NT
 
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW
@@ -23,7 +23,6 @@ NT_COMMAND = "python paper/mujoco_nt.py"
 LEARNED_COMMAND = "python paper/learned_margins.py"
 HORIZON_COMMAND = "python paper/comparison_horizon.py"
 ETA_COMMAND = "python paper/eta_search.py"
-NAMES = {"hpi-clip": "HPI-Clip", "hpi": "HPI", "sppo": "SPPO", "ppo": "PPO"}
 
 
 # --- verdicts against SPPO --------------------------------------------------------------------------------
@@ -158,13 +157,8 @@ NONTRANSITIVE = [
 
 
 def _at_horizon(evidence: Evidence, task: str, horizon: int) -> st.Interval | None:
-    found = evidence.task("comparison horizon", task)
-    scores = (
-        []
-        if found is None
-        else [one for one in found.scores.values() if one.runs[0].settings["comparison_horizon"] == horizon]
-    )
-    return scores[0].area if scores else None
+    found = evidence.with_setting("comparison horizon", task, "comparison_horizon", horizon)
+    return found.area if found else None
 
 
 def longer_is_worse(evidence: Evidence) -> Finding:

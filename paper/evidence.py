@@ -40,8 +40,8 @@ class Evidence:
         self.folder, self.runs = folder, read_runs(folder)
 
     def store(self, name: str) -> RecordedStore:
-        """The runs of a study; the nontransitive ones are judged by the mixture of their iterates."""
-        runs = [judged_by(run, "mixture") for run in self.runs] if name == "nontransitive" else self.runs
+        """The runs of a study; those of nontransitive tasks are judged by the mixture of their iterates."""
+        runs = [judged_by(run, "mixture") if run.task in selections.NT else run for run in self.runs]
         return choose(runs, selections.STUDIES[name])
 
     @functools.cache  # noqa: B019 (it lives as long as the program)
@@ -59,6 +59,12 @@ class Evidence:
         """Of the only variant of an algorithm."""
         found = self.task(study, task)
         return next((one for one in found.scores.values() if one.algorithm == algorithm), None) if found else None
+
+    def with_setting(self, study: str, task: str, setting: str, value: Any) -> Scores | None:
+        """Of the variant of a study in which a setting has this value."""
+        found = self.task(study, task)
+        alike = [one for one in found.scores.values() if one.runs[0].settings[setting] == value] if found else []
+        return alike[0] if alike else None
 
     def verdict(self, study: str, task: str, algorithm: str, baseline: str = BASELINE) -> str:
         """An algorithm's area against the baseline's; TOO_FEW also where one was not run."""
@@ -92,9 +98,10 @@ class Evidence:
 
 
 def judged_by(run: Run, returned: str) -> Run:
-    """The run with another of its policies as the one it returns."""
+    """The run with another of its policies as the one it returns, and gaps by the task's own margin alone."""
     other = copy.copy(run)
     other.settings = run.settings | {"returned": returned}
+    other.gaps = [gap for gap in run.gaps if gap.by_own]
     return other
 
 

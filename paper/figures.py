@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mdcontest.files import atomic_write
-from mdcontest.report.study import TaskStudy
+from mdcontest.report.study import INVERTED, RETURN, Study, TaskStudy
 from mdcontest.report.study_gap_plots import bracket_figure, bracket_range, shares_figure, traces_figure
 from mdcontest.report.study_gaps import gap_series, shares, traces
 from mdcontest.report.study_plots import Look, drawing, looks, mean_curve
@@ -29,12 +29,13 @@ NAMES = {
     "ppo": "PPO, which sees the reward",
 }
 MILLION = 1e6
+MEASURES = {RETURN: "return of an episode", INVERTED: "inverted gap, by trained best responses"}
 
 
 def all_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
     """File names without their ending, and figures; only those there is something to draw of."""
+    yield from curves_figures(evidence)
     if evidence.study("suite").tasks:
-        yield "suite", suite_figure(evidence)
         yield "suite-areas", areas_figure(evidence)
     yield from _nontransitive(evidence)
     for name, study in (("comparison-horizon", "comparison horizon"), ("eta", "learning rate")):
@@ -49,9 +50,10 @@ def all_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
 
 def _panels(tasks: Sequence[TaskStudy], draw: Callable[[Axes, TaskStudy], None], height: float, legend: int) -> Figure:
     """One panel a task."""
-    rows = -(-len(tasks) // COLUMNS)
+    columns = min(COLUMNS, len(tasks))
+    rows = -(-len(tasks) // columns)
     with drawing(11.0, height * rows + 0.3 * legend) as figure:
-        axes = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for one in axes[len(tasks) :]:
             one.set_axis_off()
         for one, task in zip(axes, tasks, strict=False):
@@ -60,9 +62,18 @@ def _panels(tasks: Sequence[TaskStudy], draw: Callable[[Axes, TaskStudy], None],
     return figure
 
 
-def suite_figure(evidence: Evidence) -> Figure:
-    """fig:mujoco-suite: returns over training, means over seeds with Student's 95 % bands."""
-    study = evidence.study("suite")
+def curves_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
+    """fig:mujoco-suite, fig:experiment-summary (b), and the same with learned margins, where they were run."""
+    for study in ("suite", "nontransitive", "learned margins"):
+        for measure, label in MEASURES.items():
+            tasks = [task for task in evidence.study(study).tasks if task.measure == measure and task.scores]
+            if tasks:
+                name = study.replace(" ", "-") + ("-nontransitive" if "learned" in study and measure != RETURN else "")
+                yield name, curves_figure(evidence.study(study), tasks, label)
+
+
+def curves_figure(study: Study, tasks: Sequence[TaskStudy], label: str) -> Figure:
+    """Curves over training, means over seeds with Student's 95 % bands."""
     styles, handles = looks(study), {}
 
     def draw(axes: Axes, task: TaskStudy) -> None:
@@ -72,12 +83,12 @@ def suite_figure(evidence: Evidence) -> Figure:
         axes.grid(color="#e8e8e8", linewidth=0.6)
         axes.set_xlabel("million steps")
 
-    figure = _panels(study.tasks, draw, 2.3, 1)
+    figure = _panels(tasks, draw, 2.3, 1)
     order = [name for name in NAMES if name in handles]
     figure.legend(
         [handles[n] for n in order], [NAMES[n] for n in order], loc="outside lower center", ncols=4, frameon=False
     )
-    figure.supylabel("return of an episode", fontsize=10)
+    figure.supylabel(label, fontsize=10)
     return figure
 
 

@@ -22,14 +22,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import recorded
+from mujoco_nt import HOW
 from study import add_options, change_sweep, guarded, write_page
 
 from mdcontest.commands.sweeping import print_plan, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import RunError
+from mdcontest.experiments.jobs import train_job
 from mdcontest.experiments.launch import cores
-from mdcontest.experiments.store import Run, Store
+from mdcontest.experiments.store import Store
 from mdcontest.experiments.sweep import GapPlan, Sweep
+from mdcontest.gap.curve import OWN
+from mdcontest.learn.spec import RunSpec, is_finished
 from mdcontest.report.study import RETURN, make_study
 from mdcontest.tasks.suite import SUITE
 
@@ -44,6 +49,7 @@ class Ablation:
     """A sweep on the true margins, and how those of the second half are learned."""
 
     sweep: Sweep
+    """Its gaps are bracketed on the nontransitive tasks alone, on the learned margins, and judged by the true ones."""
     trajectories: int = 500
     pairs: int = 100_000
     teacher: str | None = None
@@ -58,10 +64,11 @@ FULL = Ablation(
         seeds=range(10),
         steps=1_000_000,
         preset="paper",
+        gap=GapPlan(every=200_000, returned=("mixture",), how=HOW, margin=OWN),
     )
 )
 QUICK = Ablation(
-    replace(FULL.sweep, tasks=("HalfCheetah-v5", "Reacher-NT"), seeds=range(1), steps=61_440, preset=None),
+    replace(FULL.sweep, tasks=("HalfCheetah-v5", "Reacher-NT"), seeds=range(1), steps=61_440, preset=None, gap=None),
     trajectories=200,
     pairs=100_000,
 )
@@ -73,6 +80,7 @@ def main() -> int:
     add_options(parser)
     parser.add_argument("--teacher", metavar="T", help="how pairs are labelled, as for mdcontest compare")
     parser.add_argument("--keep-data", action="store_true", help="keep the datasets once their margins are fitted")
+    parser.add_argument("--missing", action="store_true", help="only what paper/results does not have")
     return guarded(_run, parser.parse_args())
 
 
@@ -81,16 +89,21 @@ def _run(options: argparse.Namespace) -> int:
     began, plan = time.monotonic(), QUICK if options.quick else FULL
     plan = replace(plan, sweep=change_sweep(plan.sweep, options), teacher=options.teacher)
     folder = Path(options.out or f"build/paper/learned-margins{'-quick' if options.quick else ''}")
-    runs = folder / "runs"
+    runs, sources = folder / "runs", sources_of(plan.sweep, folder / "runs", options.missing)
     if options.dry_run:
         print("and as much again on the learned margins, with about two minutes a run to learn each:", file=sys.stderr)
-        return print_plan(plan.sweep, runs, options.jobs)
-    code = work(plan.sweep.jobs(runs), runs, options, "the same command goes on")
-    sources = [run for run in Store(runs).runs if run.is_finished and run.learned is None]
+        code = print_plan(replace(plan.sweep, gap=None), runs, options.jobs)
+        print(f"{len(sources)} margins would be learned")
+        return code
+    if not sources:
+        print("nothing is missing: all of these runs are recorded")
+        return 0
+    code = work([train_job(spec) for spec in sources], runs, options, "the same command goes on")
+    done = [spec for spec in sources if is_finished(Path(spec.folder))]
     with ThreadPoolExecutor(options.jobs or cores()) as pool:
-        margins = dict(pool.map(lambda run: (run.name, _learn_margin(run, folder, plan, options.keep_data)), sources))
-    jobs = [job for run in sources for job in _again(plan.sweep, run, margins[run.name]).jobs(runs)]
-    code = max(code, work(jobs, runs, options, "the same command goes on"))
+        margins = list(pool.map(lambda spec: _learn_margin(spec, folder, plan, options.keep_data), done))
+    again = [_again(plan.sweep, spec, margin) for spec, margin in zip(done, margins, strict=True)]
+    code = max(code, work([job for one in again for job in one.jobs(runs)], runs, options, "the same command goes on"))
     store = Store(runs)
     for line in shares(store):
         print(line)
@@ -99,24 +112,36 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _again(sweep: Sweep, run: Run, margin: Path) -> Sweep:
-    """The run once more, on the margin that was learned from it; gaps are judged by the true one."""
-    gap = None if sweep.gap is None else GapPlan(sweep.gap.every, sweep.gap.returned, 0, sweep.gap.how, "own")
-    one = {"tasks": (run.task,), "algorithms": (run.algorithm,), "seeds": (run.seed,)}
-    return replace(sweep, **one, margin=str(margin), gap=gap)
+def sources_of(sweep: Sweep, runs: Path, missing: bool) -> list[RunSpec]:
+    """The runs to learn from: PPO only where there is a reward; those that nothing recorded was learned from, if asked.
+
+    A run on a learned margin is named after that margin, so it is looked for by what it learned from instead.
+    """
+    rows = recorded.read_runs() if missing else []
+    known = {(run.task, run.algorithm, run.seed) for run in rows if run.learned is not None}
+    found = replace(sweep, gap=None).runs(runs)
+    found = [spec for spec in found if not (spec.algorithm == "ppo" and spec.task in NT)]
+    return [spec for spec in found if (spec.task, spec.algorithm, spec.seed) not in known]
 
 
-def _learn_margin(run: Run, folder: Path, plan: Ablation, keep: bool) -> Path:
+def _again(sweep: Sweep, spec: RunSpec, margin: Path) -> Sweep:
+    """The run once more, on the margin that was learned from it."""
+    one = {"tasks": (spec.task,), "algorithms": (spec.algorithm,), "seeds": (spec.seed,)}
+    return replace(sweep, **one, margin=str(margin), gap=sweep.gap if spec.task in NT else None)
+
+
+def _learn_margin(spec: RunSpec, folder: Path, plan: Ablation, keep: bool) -> Path:
     """Collect, compare and fit, unless it is done; each is a command of its own."""
-    data, margin = folder / "data" / run.name, folder / "margins" / run.name
+    name = Path(spec.folder).name
+    data, margin = folder / "data" / name, folder / "margins" / name
     if not (margin / "margin.json").is_file():
-        until = ["--until", "1000000"] if run.target > 1_000_000 else []
-        _command("collect", run.folder, "--trajectories", plan.trajectories, "--out", data, *until, "--quiet")
-        teacher = plan.teacher or (UNSURE if run.task in NT else SURE)
-        _command("compare", data, "--pairs", plan.pairs, "--teacher", teacher, "--seed", run.seed)
-        model = "reward" if run.algorithm == "ppo" else "skew"
+        until = ["--until", "1000000"] if spec.steps > 1_000_000 else []
+        _command("collect", spec.folder, "--trajectories", plan.trajectories, "--out", data, *until, "--quiet")
+        teacher = plan.teacher or (UNSURE if spec.task in NT else SURE)
+        _command("compare", data, "--pairs", plan.pairs, "--teacher", teacher, "--seed", spec.seed)
+        model = "reward" if spec.algorithm == "ppo" else "skew"
         updates = [] if plan.updates is None else ["--updates", plan.updates]
-        _command("fit", data, "--out", margin, "--model", model, "--seed", run.seed, *updates, "--quiet")
+        _command("fit", data, "--out", margin, "--model", model, "--seed", spec.seed, *updates, "--quiet")
     if not keep:
         shutil.rmtree(data, ignore_errors=True)
     return margin

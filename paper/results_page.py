@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from claims import CLAIMS, NAMES
+from ablation_tables import sections
+from claims import CLAIMS
 from evidence import Evidence, number, shown
 from judging import FAILS, HOLDS, UNKNOWN, Claim, short
-from selections import PAPER, SUITE
+from markdown import table
+from second_look import second_look
+from selections import NAMES, PAPER, SUITE
 
-from mdcontest.report.statistics import TOO_FEW, student_interval
-from mdcontest.report.study import Scores, TaskStudy
+from mdcontest.report.statistics import TOO_FEW
 
-NOTES = Path(__file__).parent / "second-look.md"
-"""What was looked at again, written by hand."""
 HEAD = """# What the paper claims, and what we measured
 
 This page is written by `make paper` from the tables in [results](results), without training anything; a test checks
@@ -37,14 +35,9 @@ def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     for part, rows in found.items():
         lines = [_claim_row(claim, finding.numbers, finding.verdict) for claim, finding in rows]
         parts.append(f"## {part}\n\n" + table(["claim", "where", "measured here", "verdict", "command"], lines))
-    parts += [_sizes(evidence), _suite(evidence), _own(evidence), _second_look(evidence), _figures(figures)]
+    parts += [_sizes(evidence), _suite(evidence), _own(evidence), *sections(evidence)]
+    parts += [second_look(evidence), _figures(figures)]
     return "\n".join(parts)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown; a bar in a text would end its cell."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def _claim_row(claim: Claim, numbers: str, verdict: str) -> list[str]:
@@ -130,58 +123,6 @@ def _own(evidence: Evidence) -> str:
         "an episode that ends early, so on Hopper, Walker2d and the pendulums it says little.\n\n"
     )
     return f"## Our settings\n\n{text}" + table(head, rows)
-
-
-def _second_look(evidence: Evidence) -> str:
-    """What was written by hand, then SPPO's two readings, then the other code base."""
-    parts = [NOTES.read_text(encoding="utf-8")]
-    both = evidence.study("rollout averages")
-    rows = [
-        [short(task.name), *(_area(task, across) for across in (False, True))]
-        for task in both.tasks
-        if any(_across(one) for one in task.scores.values())
-    ]
-    if rows:
-        head = ["task", "SPPO, margins averaged over an episode", "SPPO, averaged over the rollout"]
-        parts.append("### SPPO in two readings\n\n" + table(head, rows))
-    if (other := evidence.independent) is not None:
-        parts.append(_other_code(evidence, other))
-    return "\n".join(parts)
-
-
-def _across(one: Scores) -> bool:
-    return bool(one.runs[0].settings["across_episodes"])
-
-
-def _area(task: TaskStudy, across: bool) -> str:
-    return next((shown(one.area) for one in task.scores.values() if _across(one) == across), "not run")
-
-
-def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
-    """Mean returns of the other code base over its last quarter, and of ours over the same steps."""
-    rows, last = [], max(other["step"])
-    for task in dict.fromkeys(other["task"]):
-        for name in dict.fromkeys(other["algorithm"]):
-            theirs: dict[int, list[float]] = {}
-            for key in zip(*(other[column] for column in ("task", "algorithm", "seed", "step", "return")), strict=True):
-                if key[:2] == (task, name) and key[3] > 0.75 * last:
-                    theirs.setdefault(key[2], []).append(key[4])
-            ours = [
-                np.mean(
-                    [
-                        r
-                        for s, r in zip(run.episodes["step"], run.episodes["return"], strict=True)
-                        if 0.75 * last < s <= last
-                    ]
-                )
-                for run in evidence.store("suite").runs
-                if (run.task, run.algorithm) == (task, name)
-            ]
-            means = [float(np.mean(found)) for found in theirs.values()]
-            rows.append([short(task), NAMES[name], *(shown(student_interval(found)) for found in (means, ours))])
-    head = ["task", "algorithm", "Stable-Baselines3 with the cumulant", "this library"]
-    text = f"Return between {0.75 * last:,.0f} and {last:,} steps (`python paper/independent.py`).\n\n"
-    return f"### The same on another code base\n\n{text}" + table(head, rows)
 
 
 def _figures(names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS
 from mdcontest.tasks.suite import SUITE
 
+NAMES = {"hpi-clip": "HPI-Clip", "hpi": "HPI", "sppo": "SPPO", "ppo": "PPO"}
 NT = ("Reacher-NT", "Walker2d-NT")
 STEPS = 488 * 2048
 """A million steps in whole iterations."""
@@ -72,6 +73,12 @@ def in_rollout_averages(run: Run) -> bool:
     return run.task in SUITE and run.learned is None and of_sppo
 
 
+def in_terminations(run: Run) -> bool:
+    """HPI-Clip, whatever an ended episode counts."""
+    of_clip = run.algorithm == "hpi-clip" and follows(run, "paper", ("termination",))
+    return run.task in SUITE and run.learned is None and of_clip
+
+
 STUDIES: dict[str, Callable[[Run], bool]] = {
     "suite": in_suite,
     "own settings": in_own_suite,
@@ -80,6 +87,7 @@ STUDIES: dict[str, Callable[[Run], bool]] = {
     "comparison horizon": in_horizons,
     "learning rate": in_etas,
     "rollout averages": in_rollout_averages,
+    "terminations": in_terminations,
 }
 
 

@@ -21,10 +21,10 @@ from scipy import stats
 from selections import NT, PAPER, STEPS, SUITE
 
 from mdcontest import tasks
-from mdcontest.experiments.store import Gap, Store
+from mdcontest.experiments.store import Gap
 from mdcontest.gap.bracket import GapBracket, Measured
-from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW
+from recorded_results import paper_settings, record_runs, rows_with
 from report.stores import CLASSES, learning_episodes, write_run, write_shares
 
 FOLDER = Path(recorded.__file__).parent
@@ -42,12 +42,6 @@ PRESET = {
 @pytest.fixture(scope="module")
 def page():
     return PAGE.read_text(encoding="utf-8")
-
-
-def rows_with(page, cells):
-    """Rows of the tables with so many columns; a bar within a cell is written with a backslash."""
-    split = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in row] for row in split if len(row) == cells]
 
 
 # --- the page and the tables ------------------------------------------------------------------------------
@@ -80,17 +74,6 @@ def test_claims_are_counted_and_can_be_made_again(page):
             python, script, *_ = part.split()
             assert python == "python"
             assert (FOLDER.parent / script).is_file(), command
-
-
-def paper_settings(task, algorithm):
-    return ALGORITHMS[algorithm].choose_settings(tasks.make(task), "paper", {}).record()
-
-
-def record_runs(folder, results):
-    tables = {name: [] for name in recorded.SCHEMAS}
-    for run in Store(folder).runs:
-        recorded.merge(tables, run)
-    recorded.write_tables(tables, results)
 
 
 @pytest.fixture(scope="module", params=["committed", "made up"])

@@ -43,14 +43,19 @@ def write_run(
     margins: list | None = None,
     done: int | None = None,
     task_settings: dict | None = None,
+    learned: str | None = None,
     **settings,
 ) -> Path:
-    """One run's folder: `episodes` are steps and returns, `margins` one number an iteration, `done` steps so far."""
+    """One run's folder: `episodes` are steps and returns, `margins` one number an iteration, `done` steps so far.
+
+    `learned` is the digest of the margin it was trained on, if not the task's own.
+    """
     own = Settings(**settings).record()
     folder = out / (name or f"{task}_{algorithm}_seed{seed}_{abs(hash_of(own)):08x}")
     folder.mkdir(parents=True)
     description = {
-        "task": {"name": task, "registered": True, "settings": task_settings or {}, "env": task},
+        "task": {"name": task, "registered": True, "settings": task_settings or {}, "env": task}
+        | ({"margin": learned} if learned else {}),
         "algorithm": algorithm,
         "seed": seed,
         "settings": own,
@@ -107,13 +112,16 @@ def write_log(folder: Path, description: dict, episodes: dict, progress: dict) -
             (folder / log).write_text("".join(f"{line}\n" for line in lines))
 
 
-def write_gap(run: Path, step, value, ceiling=None, exact=None, half=0.02, returned="mixture", digest="0") -> None:
-    """A bracket whose intervals are ± half."""
+def write_gap(
+    run: Path, step, value, ceiling=None, exact=None, half=0.02, returned="mixture", digest="0", judge=None
+) -> None:
+    """A bracket whose intervals are ± half; `judge` is the margin it was judged by, if not that of training."""
     above = None if ceiling is None else Measured(ceiling, ceiling - half, ceiling + half)
     why = "" if above else "nobody knows how good a step can be"
     bracket = GapBracket(Measured(value, value - half, value + half), above, 0.95, exact, why)
     (run / GAPS).mkdir(exist_ok=True)
-    record = {"step": step, "returned": returned} | bracket.record()
+    judged = {} if judge is None else {"margin": judge}
+    record = {"step": step, "returned": returned} | judged | bracket.record()
     write_record(run / GAPS / f"step{step:010d}_{returned}_{digest}.json", GAP_FORMAT, record)
 
 
