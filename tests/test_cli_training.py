@@ -219,6 +219,11 @@ BAD = {
     "resume a foreign store": (["train", "--resume", "."], "foreign"),
     "resume with a task": (["train", "RPSCorridor", "--resume", "{run}"], "leave them out"),
     "resume with settings": (["train", "--resume", "{run}", "--gamma", 0.5], "leave them out"),
+    "resume elsewhere": (["train", "--resume", "{run}", "--out", "there"], "leave them out: out"),
+    "resume with other files": (
+        ["train", "--resume", "{run}", "--checkpoint-every", 0, "--tensorboard"],
+        "leave them out: checkpoint_every, tensorboard",
+    ),
     "evaluate nothing": (["evaluate", "nowhere"], "nowhere holds no run"),
     "evaluate a store": (["evaluate", "{out}"], "holds no run"),
     "evaluate a foreign folder": (["evaluate", "foreign"], "foreign"),

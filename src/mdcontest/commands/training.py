@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from mdcontest.learn.logs import Progress
     from mdcontest.learn.spec import RunSpec
 
-DEFAULT_STEPS = 1_000_000
+DEFAULT_STEPS, DEFAULT_OUT, CHECKPOINT_EVERY = 1_000_000, "runs", 10
+FROM_THE_RUN = (
+    *("task", "algo", "steps", "seeds", "preset", "task_setting", "margin"),
+    *("out", "checkpoint_every", "tensorboard"),
+)
+"""What a run that goes on knows itself."""
 DONE, FAILED = 0, 1
 
 
@@ -38,7 +43,7 @@ def add_commands(command: Any) -> None:
     train.add_argument("--steps", type=steps, metavar="N", help="environment steps (default 1e6)")
     train.add_argument("--seeds", "--seed", type=seeds, metavar="S", help="0-9 or 0,2,5 (default 0)")
     train.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default 1)")
-    train.add_argument("--out", default="runs", metavar="FOLDER", help="one folder a run goes in here (default runs)")
+    train.add_argument("--out", metavar="FOLDER", help="one folder a run goes in here (default runs)")
     train.add_argument("--resume", metavar="FOLDER", help="finish the run, or all unfinished runs, in this folder")
     train.add_argument("--preset", choices=["paper"], help="the paper's settings for this task and algorithm")
     train.add_argument(
@@ -52,7 +57,7 @@ def add_commands(command: Any) -> None:
         "--margin", metavar="FOLDER", help="a learned margin in place of the task's own; ask: learn it while training"
     )
     add_asking(train)
-    train.add_argument("--checkpoint-every", type=int, default=10, metavar="N", help="iterations (default 10)")
+    train.add_argument("--checkpoint-every", type=int, metavar="N", help="iterations (default 10)")
     train.add_argument("--tensorboard", action="store_true", help="write TensorBoard logs beside the CSV files")
     train.add_argument("--quiet", action="store_true", help="no progress on standard error")
     add_settings(train)
@@ -95,7 +100,7 @@ def run_train(options: argparse.Namespace) -> int:
         try:
             results = launch.run_all(specs, options.jobs, show=not options.quiet)
         except KeyboardInterrupt:
-            _say_how_to_go_on(options.resume or options.out)
+            _say_how_to_go_on(options.resume or options.out or DEFAULT_OUT)
             raise
     if results:
         _print_results(results)
@@ -112,8 +117,9 @@ def _to_start(options: argparse.Namespace) -> list[RunSpec]:
 
     if options.task is None:
         raise InputError("which task? mdcontest tasks lists them; --resume FOLDER finishes a run")
-    if options.checkpoint_every < 1:
-        raise InputError(f"--checkpoint-every must be at least 1, got {options.checkpoint_every}")
+    every = CHECKPOINT_EVERY if options.checkpoint_every is None else options.checkpoint_every
+    if every < 1:
+        raise InputError(f"--checkpoint-every must be at least 1, got {every}")
     number, specs = options.steps or DEFAULT_STEPS, []
     for seed in options.seeds or [0]:
         spec = RunSpec(
@@ -125,11 +131,11 @@ def _to_start(options: argparse.Namespace) -> list[RunSpec]:
             options.preset,
             given_settings(options),
             key_values(options.task_setting),
-            options.checkpoint_every,
+            every,
             options.tensorboard,
             options.margin,
         )
-        spec = spec.in_folder(_usable(options.out))
+        spec = spec.in_folder(_usable(options.out or DEFAULT_OUT))
         folder = Path(spec.folder)
         if is_finished(folder):
             print(f"already finished: {folder}")
@@ -155,10 +161,9 @@ def _to_resume(options: argparse.Namespace) -> tuple[list[RunSpec], int]:
     """What is left to finish, and how many runs could not be read."""
     from mdcontest.learn.spec import find_runs, is_finished, spec_of_run
 
-    given = {
-        name: getattr(options, name) for name in ("task", "algo", "steps", "seeds", "preset", "task_setting", "margin")
-    }
-    asked = [name for name, value in given.items() if value] + list(given_settings(options))
+    given = {name: getattr(options, name) for name in FROM_THE_RUN}
+    asked = [name for name, value in given.items() if not (value is None or value is False or value == [])]
+    asked += list(given_settings(options))
     if asked:
         raise InputError(f"--resume takes everything from the run itself; leave them out: {', '.join(asked)}")
     specs, unreadable = [], 0
