@@ -28,8 +28,10 @@ NAMES = {
     "sppo": "SPPO (SPO of Swamy et al. 2024)",
     "ppo": "PPO, which sees the reward",
 }
+PANEL = 4.2
+"""Inches of the widest panel."""
 MILLION = 1e6
-MEASURES = {RETURN: "return of an episode", INVERTED: "inverted gap, by trained best responses"}
+MEASURES = {RETURN: "return of an episode", INVERTED: "inverted lower bound"}
 
 
 def all_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
@@ -52,7 +54,7 @@ def _panels(tasks: Sequence[TaskStudy], draw: Callable[[Axes, TaskStudy], None],
     """One panel a task."""
     columns = min(COLUMNS, len(tasks))
     rows = -(-len(tasks) // columns)
-    with drawing(11.0, height * rows + 0.3 * legend) as figure:
+    with drawing(min(11.0, PANEL * columns), height * rows + 0.3 * legend) as figure:
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for one in axes[len(tasks) :]:
             one.set_axis_off()
@@ -85,9 +87,8 @@ def curves_figure(study: Study, tasks: Sequence[TaskStudy], label: str) -> Figur
 
     figure = _panels(tasks, draw, 2.3, 1)
     order = [name for name in NAMES if name in handles]
-    figure.legend(
-        [handles[n] for n in order], [NAMES[n] for n in order], loc="outside lower center", ncols=4, frameon=False
-    )
+    lines, names = [handles[n] for n in order], [NAMES[n] for n in order]
+    figure.legend(lines, names, loc="outside lower center", ncols=1 if len(tasks) == 1 else 4, frameon=False)
     figure.supylabel(label, fontsize=10)
     return figure
 
@@ -123,7 +124,8 @@ def _area(axes: Axes, row: int, areas: np.ndarray, interval: tuple[float, float,
 def _nontransitive(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
     """fig:experiment-summary (b), fig:reacher-trajectories, fig:walker2d-trajectories."""
     study, runs = evidence.study("nontransitive"), evidence.store("nontransitive").runs
-    styles, series = looks(study), gap_series(runs)
+    styles = looks(study)
+    series = [one for one in gap_series(runs) if len(one.steps) > 1]  # what was measured at the end only is in a table
     for one in series:
         limits = bracket_range([other for other in series if other.task == one.task])
         yield (

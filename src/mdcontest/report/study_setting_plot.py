@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,9 @@ from mdcontest.report.study import Scores, TaskStudy
 from mdcontest.report.study_curves import natural
 from mdcontest.report.study_plots import LINES, WIDTH, Look, add_legend, drawing, label, legend_height
 from mdcontest.settings import WHOLE
+
+CROWDED = 5
+"""Values that an axis can name side by side."""
 
 
 def varied_setting(study: TaskStudy) -> tuple[str, dict[str, dict[str, float]]] | None:
@@ -48,12 +52,13 @@ def setting_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure | Non
         handles = []
         for i, (_, group) in enumerate(sorted(groups.items(), key=lambda item: natural(item[0]))):
             handles.append(_against(axes, {place[value]: study.scores[v] for v, value in group.items()}, styles, i))
-        if all(np.log2(x).is_integer() for x in place.values() if x > 0) and min(place.values()) > 0:
+        if _multiply(sorted(place.values())):
             axes.set_xscale("log", base=2)
             axes.minorticks_off()
         if len(known) <= 12:
             whole = name == "comparison_horizon"
-            axes.set_xticks(list(place.values()), ["whole" if whole and v == WHOLE else f"{v:g}" for v in place])
+            names = ["whole" if whole and v == WHOLE else f"{v:g}" for v in place]
+            axes.set_xticks(list(place.values()), names, rotation=45 if len(known) > CROWDED else 0)
         axes.grid(color="#e8e8e8", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.set_xlabel(label(name))
@@ -61,6 +66,11 @@ def setting_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure | Non
         axes.set_title(label(study.name))
         add_legend(figure, handles, [label(algorithm) for algorithm in sorted(groups, key=natural)])
     return figure
+
+
+def _multiply(values: list[float]) -> bool:
+    """Whether each value is at least twice the one before: then a logarithmic axis sets them apart."""
+    return values[0] > 0 and all(b >= 2 * a for a, b in itertools.pairwise(values))
 
 
 def _places(name: str, values: list[float]) -> dict[float, float]:
