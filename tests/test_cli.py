@@ -210,7 +210,7 @@ def test_a_pipe_is_not_waited_for(run, tmp_path):
         (["solve", "."], "is a folder"),
         (["check", "/dev/null"], "is a device or a pipe"),
         (["check", "/dev/zero"], "is a device or a pipe"),
-        (["check", ""], "is a folder"),
+        (["check", ""], "the name of the file is empty"),
         (["check", "a\0b"], "cannot read"),
         (["solve", "{contest}", "--solver", "mirror-descent", "--eta", "adaptive"], "eta must be a nonnegative number"),
         (["example", "chess"], "there is no example 'chess'"),
@@ -302,6 +302,15 @@ def test_output_into_a_closed_pipe(contest_file):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
+
+
+def test_nobody_reading_is_no_verdict(contest_file, tmp_path):
+    """1 would say that the certificate is refuted; it is only that nobody wants to know."""
+    solution = tmp_path / "solution.json"
+    mdc.solve(mdc.load_contest(contest_file)).save(solution)
+    command = f"{sys.executable} -m mdcontest.cli verify {contest_file} {solution} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_progress_on_a_terminal(monkeypatch, capsys):

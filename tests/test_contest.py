@@ -1,5 +1,7 @@
 """Contests: accepted forms, renormalised rows, errors, sparse transitions that stay sparse."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -66,6 +68,28 @@ ERRORS = {
         r"state 1 is \[0\.5, 0\.6\]",
     ),
     "rule nan": (lambda: mdc.occupancy(mdc.Contest(GOOD, START, ZERO), [[1, 0], [NAN, 1]]), "state 1"),
+    "masked transitions": (
+        lambda: mdc.Contest(np.ma.masked_array(GOOD, mask=[[[0, 0], [1, 1]], [[0, 0], [0, 0]]]), START, ZERO),
+        "transitions has 2 masked entries.*copy of another",
+    ),
+    "masked rule": (
+        lambda: mdc.occupancy(mdc.Contest(GOOD, START, ZERO), np.ma.masked_array(np.eye(2), mask=np.eye(2))),
+        "a decision rule has 2 masked entries",
+    ),
+    "fewer actions in a state": (
+        lambda: mdc.Contest([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0]]], START, ZERO),
+        "state 0 has 2 actions and state 1 has 1; every state needs the same number",
+    ),
+    "an action without transitions": (
+        lambda: mdc.Contest(changed((1, 0), 0.0), START, ZERO),
+        r"\(s=1, a=0\) sums to 0.*copy of one that it has",
+    ),
+    "None": (lambda: mdc.Contest.from_mdp(GOOD, START, [None, 0, 0, 0]), "it holds None"),
+    "restart as a text": (lambda: mdc.Contest(GOOD, START, ZERO).with_restart("0.1"), r"\(0, 1\], got '0.1'"),
+    "too long a horizon": (
+        lambda: mdc.Contest(GOOD, START, ZERO).finite_horizon(10**9),
+        "a horizon of 1000000000 makes 8e.09 transitions",
+    ),
     "flat occupancy": (lambda: mdc.decision_rule(np.ones(4) / 4), "reshape"),
     "negative occupancy": (lambda: mdc.decision_rule([[-0.5, 1.5]]), "-0.5"),
 }
@@ -95,6 +119,33 @@ def test_input_arrays_are_copied():
     np.testing.assert_array_equal(contest.start, START)
     with pytest.raises(ValueError, match="read-only"):
         contest.transitions[0, 0, 0] = 1.0
+
+
+def test_a_contest_cannot_be_changed():
+    """What came out of it before would no longer be true of it."""
+    sparse = mdc.Contest(
+        sp.csr_array(GOOD.reshape(4, 2)), START, mdc.margins.LowRank(np.eye(4), np.eye(4, k=1) - np.eye(4, k=-1))
+    )
+    sparse.transitions.data[:] = 7
+    np.testing.assert_array_equal(sparse.transitions.toarray(), GOOD.reshape(4, 2))
+    classes = mdc.Contest(GOOD, START, mdc.margins.Classes([0, 1, 0, 1], [[0, 1], [-1, 0]]))
+    for array in (sparse.margin.J, sparse.margin.features, classes.margin.class_matrix, classes.start):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    with pytest.raises(AttributeError, match="a contest is immutable: start cannot be changed"):
+        classes.start = np.array([1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("gamma", "shown"), [(0.9, "0.9"), (1 - 1e-15, "0.999999999999999"), (1 - 2.0**-53, "0.9999999999999999")]
+)
+def test_a_discount_is_never_called_one(gamma, shown):
+    assert mdc.Contest(GOOD, START, ZERO).discounted(gamma).name == f"contest, discount {shown}"
+
+
+def test_exact_numbers_are_numbers():
+    contest = mdc.Contest(GOOD, START, ZERO)
+    assert contest.with_restart(Fraction(1, 4)).name == contest.with_restart(0.25).name == "contest, restart 0.25"
 
 
 @given(contests(shapes=("garnet",)), seeds)

@@ -136,7 +136,17 @@ BROKEN = {
     "horizon a fraction": (lambda c: changed(c, horizon=2.0), "horizon must be a whole number"),
     "horizon that does not fit": (lambda c: changed(c, horizon=3), "layers of equal size"),
     "transitions a list": (lambda c: changed(c, transitions=[1]), "transitions must be an object"),
-    "transitions empty": (lambda c: changed(c, transitions={}), "'data' is missing"),
+    "transitions empty": (lambda c: changed(c, transitions={}), "transitions must have the field 'dense', or 'data'"),
+    "misspelt restart": (
+        lambda c: changed(c, transitions=changed(c)["transitions"] | {"restarts": [0.1] * 12}),
+        "may have 'restart'; these have 'dense', 'restarts'",
+    ),
+    "transitions in both forms": (
+        lambda c: changed(c, transitions=changed(c)["transitions"] | {"data": [1.0], "indices": [0], "indptr": [0]}),
+        "these have 'data', 'dense', 'indices', 'indptr'",
+    ),
+    "name nothing": (lambda c: changed(c, name=None), "name must be a text, got None"),
+    "name a list": (lambda c: changed(c, name=["a"]), "name must be a text"),
     "start wrong": (lambda c: changed(c, start=[1, 1, 0, 0]), "start sums to 2"),
     "start words": (lambda c: changed(c, start=["a", "b", "c", "d"]), "array of numbers"),
     "ragged": (lambda c: changed(c, transitions={"dense": [[[1], [1, 2]]]}), "array of numbers"),
@@ -322,6 +332,9 @@ def test_solutions_are_read_with_the_same_care(tmp_path, contest):
         ({"status": "splendid"}, "wrong type"),
         ({"certificate": None}, "wrong type"),
         ({"gap": "small"}, "wrong type"),
+        ({"gap": "0"}, "'0' is no number"),
+        ({"why": None}, "None is no text"),
+        ({"proof": 1}, "unknown field 'proof'"),
         ({"gap": 10**400}, "wrong type"),
         ({"version": 9}, "version 9"),
     ):

@@ -1,5 +1,7 @@
 """Margins: every fast product against the slow obvious matrix, skewness, ties, bounds, errors that name the culprit."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -218,6 +220,19 @@ ERRORS = {
         lambda: margins.RewardDifference([1.0, 2.0]).against([0], [0, 1], [1.0]),
         "2 weights, got 1",
     ),
+    "weights of other features": (
+        lambda: margins.Signs(np.ones((2, 3)), [1.0, 2.0]),
+        "3 features need 3 weights, got 2",
+    ),
+    "function returning nothing": (
+        lambda: margins.Pairwise(lambda z, w: None, np.array([1.0, 2.0])).matrix(),
+        "it holds None",
+    ),
+    "masked margin": (lambda: margins.Dense(np.ma.masked_array(np.zeros((2, 2)), mask=np.eye(2))), "2 masked entries"),
+    "skew part of a row": (lambda: margins.antisymmetrise([[1, 2, 3, 4]]), r"\(n, n\) or \(S, A, S, A\), got \(1, 4\)"),
+    "skew part of a list": (lambda: margins.antisymmetrise([1, 2, 3]), r"got \(3,\)"),
+    "skew part of three axes": (lambda: margins.antisymmetrise(np.ones((2, 2, 2))), r"got \(2, 2, 2\)"),
+    "skew part of NaN": (lambda: margins.antisymmetrise([[0, NAN], [0, 0]]), r"M\[0, 1\] is nan"),
     "no opponents": (lambda: margins.RewardDifference([1.0, 2.0]).against([0], []), "no opponents"),
     "empty": (lambda: margins.RewardDifference([]), "empty"),
 }
@@ -228,6 +243,38 @@ def test_errors_name_the_culprit(case):
     make, message = ERRORS[case]
     with pytest.raises(mdc.InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("S", "A"), [(2, 2), (2, 3)])
+def test_the_skew_part_in_both_shapes(S, A):
+    """What the error about a margin that is not skew says to pass, in the shape in which it was given."""
+    M = np.random.default_rng(0).normal(size=(S, A, S, A))
+    P = np.full((S, A, S), 1 / S)
+    flat = margins.antisymmetrise(M.reshape(S * A, S * A))
+    np.testing.assert_array_equal(flat, (M.reshape(S * A, -1) - M.reshape(S * A, -1).T) / 2)
+    contests = [mdc.Contest(P, np.full(S, 1 / S), part) for part in (flat, margins.antisymmetrise(M))]
+    np.testing.assert_array_equal(contests[0].margin.matrix(), contests[1].margin.matrix())
+
+
+@given(seeds, st.sampled_from([0.0, 1.0, 1e3, 1e8, 1e14]), st.integers(1, 4))
+def test_features_far_from_zero_keep_their_digits(seed, offset, d):
+    """M over the rationals, from the features as they are; errors count by the largest margin, not by the features."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(7, d)) + offset * rng.integers(0, 2, size=d)
+    J = margins.antisymmetrise(rng.integers(-2, 3, size=(d, d)))
+    exact = [[[Fraction(float(v)) for v in row] for row in array] for array in (features, J)]
+    f, j = exact
+    M = np.array([[float(sum(a[i] * j[i][k] * b[k] for i in range(d) for k in range(d))) for b in f] for a in f])
+    margin, size = margins.LowRank(features, J), np.abs(M).max()
+    np.testing.assert_allclose(margin.matrix(), M, rtol=0, atol=1e-14 * d * d * (size + np.abs(J).max() * 16))
+    x = rng.uniform(size=7)
+    np.testing.assert_allclose(margin.apply(x), margin.matrix() @ x, rtol=0, atol=1e-13 * d * (size + 1))
+    assert margin.bound >= size * (1 - 1e-12)
+    again = margin_from_record(margin_to_record(margin))
+    np.testing.assert_array_equal(again.features, features)
+    np.testing.assert_array_equal(again.matrix(), margin.matrix())
+    twice = mdc.Contest(np.ones((1, 7, 1)), [1.0], margin).finite_horizon(2).margin
+    np.testing.assert_array_equal(twice.matrix(), np.tile(margin.matrix(), (2, 2)))
 
 
 def test_rounding_errors_of_a_skew_matrix_are_removed():

@@ -59,6 +59,33 @@ def contest_of(P, restart):
     return base.with_restart(restart) if restart < 1 else base
 
 
+def best_on_a_line(contest, reward, eps):
+    """Value iteration of the discounted process that a restart makes of it."""
+    S = contest.num_states
+    left, right = np.maximum(np.arange(S) - 1, 0), np.minimum(np.arange(S) + 1, S - 1)
+    v = np.zeros(S)
+    for _ in range(int(40 / eps)):
+        v = np.maximum(reward[:, 0] + (1 - eps) * v[left], reward[:, 1] + (1 - eps) * v[right])
+    return eps * contest.start @ v
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_improvements_travel_along_a_line(seed):
+    """A place worth going to is found from the other end; greedy steps alone move its fame one state at a time."""
+    S, eps = 900, 1e-3
+    s = np.arange(S)
+    P = sp.csr_array(
+        (np.ones(2 * S), (np.arange(2 * S), np.stack([np.maximum(s - 1, 0), np.minimum(s + 1, S - 1)], 1).ravel()))
+    )
+    reward = np.random.default_rng(seed).normal(size=(S, 2))
+    contest = mdc.Contest.from_mdp(P, np.eye(S)[0], reward).with_restart(eps)
+    assert by_sweeps(contest)
+    uniform = np.full((S, 2), 0.5)
+    best = best_on_a_line(contest, mdc.cumulant(contest, uniform), eps)
+    assert mdc.optimality_gap(contest, uniform) == pytest.approx(best, abs=1e-9)
+    assert mdc.solve(contest, mdc.solvers.PolicyGeneration()).status == "solved"
+
+
 WORLDS = [
     pytest.param(make, size, restart, id=f"{make.__name__} {restart:g}")
     for make, size in ((grid, 9), (graph, 70), (line, 80))

@@ -150,6 +150,36 @@ def test_machine_repair_by_hand():
     np.testing.assert_allclose(solution.rule[:3], [[1, 0], [1, 0], [0, 1]], atol=1e-12)
 
 
+def trap(gamma, d):
+    """From 0 to 1 or into the trap 2; from 1 one can stay or go to 3 and back, which brings d a step more."""
+    P = np.zeros((4, 2, 4))
+    P[0, 0, 1] = P[0, 1, 2] = P[1, 0, 1] = P[1, 1, 3] = 1
+    P[2, :, 2] = P[3, :, 1] = 1
+    reward = [[0.5, 0.5], [0.5, 0.4], [0, 0], [0.6 + 2 * d] * 2]
+    return mdc.Contest.from_mdp(P, [1, 0, 0, 0], reward).discounted(gamma)
+
+
+@pytest.mark.filterwarnings("ignore:the optimality gap lies between")
+@pytest.mark.parametrize(("rare", "d"), [(1e-5, 1e-5), (1e-7, 1e-7), (1e-9, 1e-5), (1e-11, 1e-3), (1e-12, 1e-2)])
+def test_gaps_that_rare_restarts_hide(rare, d):
+    """Staying in 1 earns ½; each turn to and fro earns −0.1 and then 0.1 + 2d more, from the second step on:
+
+        (1 − γ) γ (−0.1 + γ (0.1 + 2d)) / (1 − γ²) = γ (2dγ − 0.1 (1 − γ)) / (1 + γ).
+
+    Values differ by 1/(2·rare) between the trap and the rest, so the digits that tell the two apart are among the last.
+    """
+    stay, gamma = np.tile([1.0, 0.0], (4, 1)), 1 - rare
+    expected = gamma * (2 * d * gamma - 0.1 * (1 - gamma)) / (1 + gamma)
+    assert mdc.optimality_gap(trap(gamma, d), stay) == pytest.approx(expected, rel=1e-6, abs=1e-10)
+    rule = mdc.best_response(trap(gamma, d), stay)
+    assert rule[1, 1] == 1
+
+
+def test_a_gap_that_is_lost_in_rounding_is_not_given_without_a_word():
+    with pytest.warns(RuntimeWarning, match=r"the optimality gap lies between 0\.01 and 0\.0100.*larger restart"):
+        mdc.optimality_gap(trap(1 - 1e-12, 1e-2), np.tile([1.0, 0.0], (4, 1)))
+
+
 def test_one_hot_wants_actions():
     with pytest.raises(mdc.InputError, match="one action index a state"):
         one_hot(np.array([0.5]), 2)

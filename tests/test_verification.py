@@ -41,6 +41,55 @@ def test_honest_claims_hold(case):
     assert abs(report.gap - mdc.optimality_gap(contest, rule)) <= 1e-9 * (1 + contest.margin.bound)
 
 
+def test_a_solution_that_is_called_solved_must_be():
+    contest = mdc.examples.make("marriage")
+    poor = mdc.solve(contest, mdc.solvers.HPI(5))
+    assert mdc.verify(contest, poor)
+    report = mdc.verify(contest, dataclasses.replace(poor, status=mdc.Status.SOLVED))
+    assert not report
+    assert report.faults == (
+        f"the status is solved, and the claimed gap {poor.gap:.3g} is over the tolerance asked for",
+    )
+
+
+MISUSED = {
+    "swapped": (lambda c, s: mdc.verify(s, c), "got a Solution in place of the Contest"),
+    "a file's name": (lambda c, s: mdc.verify(c, "s.json"), "got a str in place of the Solution"),
+    "no tolerance": (lambda c, s: mdc.verify(c, s, tol=None), "tol must be a nonnegative number, got None"),
+    "rule a list": (lambda c, s: mdc.verify(c, dataclasses.replace(s, rule=s.rule.tolist())), "rule must be an array"),
+    "x a list": (
+        lambda c, s: mdc.verify(c, with_proof(s, x=s.certificate.x.tolist())),
+        "certificate.x must be an array",
+    ),
+    "solve a file's name": (lambda c, s: mdc.solve("c.json"), "solve takes a contest, got a str; load_contest reads"),
+    "tolerance a text": (lambda c, s: mdc.solve(c, tol="1e-3"), "tol must be a nonnegative number, got '1e-3'"),
+    "time a text": (lambda c, s: mdc.solve(c, time_limit="3"), "positive number of seconds, got '3'"),
+    "time a truth": (lambda c, s: mdc.solve(c, time_limit=True), "positive number of seconds, got True"),
+}
+
+
+@pytest.mark.parametrize("case", MISUSED)
+def test_misuse_is_an_error_in_words(case):
+    call, message = MISUSED[case]
+    with pytest.raises(mdc.InputError, match=message):
+        call(*solved())
+
+
+@pytest.mark.parametrize("offset", [1e3, 1.7e9, 1e12])
+@pytest.mark.parametrize("exact", [False, True])
+def test_features_far_from_zero(offset, exact):
+    """J weights what all features have in common by nothing: solved, and verified, as if they were near zero."""
+    rng = np.random.default_rng(0)
+    P, J = rng.dirichlet(np.ones(6), (6, 4)), [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]
+    contest = mdc.Contest(P, np.full(6, 1 / 6), mdc.margins.LowRank(rng.normal(size=(24, 3)) + offset, J))
+    solution = mdc.solve(contest)
+    assert solution.status == "solved"
+    assert solution.gap <= 1e-9 * contest.margin.bound < 1e-7
+    report = mdc.verify(contest, solution, exact=exact)
+    assert report, report
+    assert report.gap <= 1e-10
+
+
 NAN, INF = float("nan"), float("inf")
 TAMPERED = {
     "gap too small": lambda s: dataclasses.replace(s, gap=s.gap - 0.1),

@@ -186,7 +186,7 @@ def _factors(contest: Contest) -> tuple[Any, Any]:
         J = margin.class_matrix
         U: Any = sp.csr_array((np.ones(n), margin.labels.astype(np.intp), np.arange(n + 1)), shape=(n, len(J)))
     else:
-        J, U = margin.J, sp.csr_array(margin.rows())
+        J, U = margin.J, sp.csr_array(margin.features)
     return sp.csr_array(sp.hstack([U.T, -sp.eye_array(len(J))])), sp.csr_array(U @ J)
 
 

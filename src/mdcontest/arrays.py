@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,25 @@ Matrix = Any
 """A float64 array or a scipy.sparse array with the same meaning."""
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, of Python or of NumPy; truth values are none, and texts of digits neither."""
+    return isinstance(value, numbers.Real | np.number) and not isinstance(value, bool | np.complexfloating)
+
+
 def read_numbers(values: Any, what: str) -> Array:
-    """A float64 copy of an array of real numbers; texts and complex numbers are no such thing."""
+    """A float64 copy of an array of real numbers; texts, complex numbers and masked entries are no such thing."""
+    if np.ma.is_masked(values):
+        hidden = int(np.ma.getmaskarray(values).sum())
+        raise InputError(
+            f"{what} has {hidden} masked entries, and every entry counts; every state has all actions, so one that is "
+            "not there is best made a copy of another"
+        )
     try:
         given = np.asarray(values)
         if given.dtype.kind in "cSUMmV":
             raise TypeError(f"it holds {given.dtype} values")
+        if given.dtype.kind == "O" and any(value is None for value in given.flat):
+            raise TypeError("it holds None")
         return np.array(given, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} must be an array of numbers: {error}") from None

@@ -1,4 +1,8 @@
-"""The command `mdcontest`. Exit codes: 0 done, 1 not solved to tolerance, refuted or a run failed, 2 bad input."""
+"""The command `mdcontest`.
+
+Exit codes: 0 done, 1 not solved to tolerance, refuted or a run failed, 2 bad input, 130 interrupted, 141 nobody reads
+the output any more.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,12 @@ from typing import Any
 
 import mdcontest as mdc
 from mdcontest.commands import finite, fitting, judging, labelling, preferring, sweeping, training
-from mdcontest.commands.finite import BAD_INPUT, NOT_SOLVED
+from mdcontest.commands.finite import BAD_INPUT
 from mdcontest.commands.options import steps_or_none
 from mdcontest.errors import InputError
+
+NOBODY_READS = 141
+"""What shells report of a program whose reader has left: 128 + SIGPIPE."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"mdcontest: error: cannot write the output: {error.strerror}", file=sys.stderr)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # a stdout that is no file
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps Python from complaining on exit
-        return NOT_SOLVED if isinstance(error, BrokenPipeError) else BAD_INPUT
+        return NOBODY_READS if isinstance(error, BrokenPipeError) else BAD_INPUT
 
 
 def _demo(options: argparse.Namespace) -> int:

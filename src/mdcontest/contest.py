@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array, read_numbers
+from mdcontest.arrays import Array, is_number, read_numbers
 from mdcontest.errors import PREVIEWED, FileFormatError, InputError, preview
 from mdcontest.files import read_record, to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_from_record, margin_to_record
@@ -51,6 +51,11 @@ class Contest:
             action_names: one label an action.
         """
         self._set(read_transitions(transitions, start), margin, name, state_names, action_names)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"a contest is immutable: {name} cannot be changed, but another contest can be made")
+        super().__setattr__(name, value)
 
     def _set(
         self,
@@ -98,7 +103,7 @@ class Contest:
     def transitions(self) -> Any:
         """P: an array [S, A, S], or sparse [S·A, S] (a restart is written in, which fills rows)."""
         P = self.dynamics.full()
-        return P if sp.issparse(P) else P.reshape(self.num_states, self.num_actions, self.num_states)
+        return P.copy() if sp.issparse(P) else P.reshape(self.num_states, self.num_actions, self.num_states)
 
     def read_rule(self, rule: ArrayLike) -> Array:
         """A decision rule as an array [S, A] with rows that sum to one, or an error naming the state."""
@@ -131,10 +136,10 @@ class Contest:
 
     def with_restart(self, eps: float) -> Contest:
         """P' = (1 − ε) P + ε 1 μᵀ: unichain and aperiodic for every ε in (0, 1]. Policies stay what they are."""
-        if not (isinstance(eps, int | float | np.number) and 0 < eps <= 1):
-            raise InputError(f"the restart probability must lie in (0, 1], got {eps}")
+        if not (is_number(eps) and 0 < eps <= 1):
+            raise InputError(f"the restart probability must lie in (0, 1], got {eps!r}")
         changed = self.dynamics.with_restart(float(eps))
-        return self._like(changed, self.margin, f"{self.name}, restart {eps:g}")
+        return self._like(changed, self.margin, f"{self.name}, restart {float(eps):g}")
 
     def discounted(self, gamma: float) -> Contest:
         """The γ-discounted contest, as the average contest of the chain that restarts with probability 1 − γ.
@@ -142,10 +147,10 @@ class Contest:
         Its occupancies are the normalised discounted ones, (1 − γ) Σ_t γ^t Pr(S_t = s, A_t = a), so a stationary
         rule is optimal here exactly if it is optimal for the discounted criterion (app. unichain).
         """
-        if not (isinstance(gamma, int | float | np.number) and 0 <= gamma < 1):
-            raise InputError(f"the discount must lie in [0, 1), got {gamma}")
+        if not (is_number(gamma) and 0 <= gamma < 1):
+            raise InputError(f"the discount must lie in [0, 1), got {gamma!r}")
         changed = self.dynamics.with_restart(1 - float(gamma))
-        return self._like(changed, self.margin, f"{self.name}, discount {gamma:g}")
+        return self._like(changed, self.margin, f"{self.name}, discount {_short(float(gamma))}")
 
     def finite_horizon(self, horizon: int) -> Contest:
         """The contest of `horizon` steps from μ, as the average contest of the time-expanded chain.
@@ -209,6 +214,11 @@ class Contest:
         }
 
 
+def _short(gamma: float) -> str:
+    """A discount in few digits, but never as 1."""
+    return next(text for text in (f"{gamma:.{digits}g}" for digits in range(6, 18)) if float(text) < 1)
+
+
 def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Contest:
     """Read a contest written by `Contest.save` or by hand (docs: "The contest file").
 
@@ -230,7 +240,7 @@ def load_contest(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Cont
         contest = Contest._made(
             read_transitions(transitions, record["start"], restart),
             margin_from_record(_with_pairs_named(record["margin"], states, actions)),
-            str(record.get("name", "contest")),
+            _text(record.get("name", "contest"), "name"),
             **names,
             horizon=horizon,
         )
@@ -266,6 +276,12 @@ def _whole(record: dict[str, Any], key: str) -> int:
     return value
 
 
+def _text(value: Any, key: str) -> str:
+    if not isinstance(value, str):
+        raise FileFormatError(f"{key} must be a text, got {value!r}")
+    return value
+
+
 def _words(value: Any, key: str) -> list[str] | None:
     if value is not None and not (isinstance(value, list) and all(isinstance(word, str) for word in value)):
         raise FileFormatError(f"{key} must be a list of texts")
@@ -275,6 +291,12 @@ def _words(value: Any, key: str) -> list[str] | None:
 def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:
     if not isinstance(stored, dict):
         raise FileFormatError("transitions must be an object with the field 'dense', or 'data', 'indices' and 'indptr'")
+    forms = ({"dense"}, {"data", "indices", "indptr"})
+    if set(stored) - {"restart"} not in forms:
+        raise FileFormatError(
+            "transitions must have the field 'dense', or 'data', 'indices' and 'indptr', and may have 'restart'; "
+            f"these have {', '.join(sorted(map(repr, stored)))}"
+        )
     if "dense" in stored:
         return stored["dense"]
     data = np.asarray(stored["data"], float)

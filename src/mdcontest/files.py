@@ -154,6 +154,8 @@ def read_record(path: str | PathLike[str], format: str, *, max_bytes: int) -> di
     """The record in a file, checked for format, version and size; arrays come back as arrays or lists."""
     file = Path(path)
     try:
+        if not str(path):
+            raise FileFormatError("the name of the file is empty")
         if file.is_dir():
             raise FileFormatError(f"{file} is a folder, not a file")
         if file.exists() and not file.is_file():

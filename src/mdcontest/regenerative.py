@@ -132,29 +132,31 @@ class Regenerative:
         return gain
 
     def _iterate(self, r: Array, goal: float, found: Response, exact: bool, step: Any, patience: int) -> bool:
-        """Measure and step until the goal, or False where `patience` steps hardly narrow the two ends."""
-        spans: list[float] = []
-        low = -np.inf
+        """Measure and step until the goal, or False where `patience` steps hardly narrow the two ends.
+
+        The last method goes on as long as either end moves: policies that it has left never come back.
+        """
+        highs: list[float] = []
+        lows: list[float] = [-np.inf]
         best = (np.inf, found.h)
         while True:
             gain = self._measure(r, found)
             if found.high < best[0]:
                 best = (found.high, found.h.copy())
-            spans.append(found.high - found.low)
-            if not np.isfinite(spans[-1]):
+            span = found.high - found.low
+            highs.append(found.high)
+            if not np.isfinite(span):
                 raise InputError("values overflow: the margins are too large for so rare a restart; divide them")
             floor = 1e-15 * (np.abs(r).max() + np.abs(found.h).max())
-            narrow = spans[-1] <= (0.5 * goal if exact else max(0.1 * abs(found.high), 0.2 * goal))
-            settled = not exact and found.low > goal and found.low - low <= 0.05 * found.low
-            if narrow or settled or (not exact and found.high <= goal) or spans[-1] <= floor:
+            narrow = span <= (0.5 * goal if exact else max(0.1 * abs(found.high), 0.2 * goal))
+            settled = not exact and found.low > goal and found.low - lows[-1] <= 0.05 * found.low
+            lows.append(found.low)
+            if narrow or settled or (not exact and found.high <= goal) or span <= floor:
                 break
-            if len(spans) > patience and min(spans[-patience // 2 :]) > 0.3 * max(
-                spans[-1 - patience : -patience // 2]
-            ):
-                if len(self._methods) > 1:
-                    return False
-                break  # no method is left, and rounding is all there is
-            low = found.low
+            if len(self._methods) > 1 and _hardly_narrow(highs, lows[1:], patience):
+                return False
+            if len(self._methods) == 1 and _stand_still(highs, lows[1:], patience, floor):
+                break  # rounding is all there is
             step(r, found, gain)
         if best[0] < found.high:
             found.high, found.h = best
@@ -199,17 +201,46 @@ class Regenerative:
 
     def _policy_iteration(self, r: Array, goal: float, found: Response, exact: bool) -> bool:
         def step(r: Array, found: Response, gain: Array) -> None:
-            chain, own = self._policy(r, found.actions)
-            guess = found.h - self.mu @ found.h
-            # Of a restart beyond ε, μ·h = 0 is known once g is: two solves, one for what is earned, one for time.
-            earned = chain.solve(own, guess + own.mean() / self.eps, 1e-13)
-            if not len(chain.more):
-                found.h = earned - self.mu @ earned
-                return
-            time = chain.solve(np.ones(self.num_states), np.full(self.num_states, 1 / self.eps), 1e-13)
-            found.h = earned - (self.mu @ earned) / (self.mu @ time) * time
+            from mdcontest import sweeps
 
-        return self._iterate(r, goal, found, exact, step, patience=60)
+            P0, mu = self.P0, self.mu
+            h = self._until_restart(r, found)
+            # A greedy step alone carries an improvement one state further; these carry it all the way, and from below.
+            for backward in (False, True):
+                sweeps.relax_best(
+                    P0.indptr, P0.indices, P0.data, self.more, float(mu @ h), r, h, found.actions, backward
+                )
+            found.h, found.sweeps = h - mu @ h, found.sweeps + 2
+
+        return self._iterate(r, goal, found, exact, step, patience=8)
+
+    def _until_restart(self, r: Array, found: Response) -> Array:
+        """What the policy earns until ε strikes: h = r + more μ·h + P₀ h, shape [S]."""
+        chain, own = self._policy(r, found.actions)
+        guess = found.h - self.mu @ found.h + own.mean() / self.eps
+        earned = chain.solve(own, guess, 1e-13)
+        if not len(chain.more):
+            return earned
+        # (I − P₀)⁻¹ more = 1 − ε·time, as rows of I − P₀ sum to ε + more; so h = earned + μ·h (1 − ε·time).
+        time = chain.solve(np.ones(self.num_states), np.full(self.num_states, 1 / self.eps), 1e-13)
+        level = (self.mu @ earned) / (self.eps * (self.mu @ time))
+        return np.asarray(earned + level * (1 - self.eps * time))
 
     def _policy(self, r: Array, actions: Ints) -> tuple[RestartChain, Array]:
         return self.chain(actions), r.reshape(self.num_states, -1)[np.arange(self.num_states), actions]
+
+
+def _hardly_narrow(highs: list[float], lows: list[float], patience: int) -> bool:
+    """Whether the last half of so many steps has left most of what the first half had between the two ends."""
+    spans = [high - low for high, low in zip(highs, lows, strict=True)]
+    return len(spans) > patience and min(spans[-patience // 2 :]) > 0.3 * max(spans[-1 - patience : -patience // 2])
+
+
+def _stand_still(highs: list[float], lows: list[float], patience: int, floor: float) -> bool:
+    """Whether the last steps have moved neither end beyond rounding."""
+    if len(highs) <= patience:
+        return False
+    return (
+        min(highs[-patience:]) > min(highs[:-patience]) - floor
+        and max(lows[-patience:]) < max(lows[:-patience]) + floor
+    )

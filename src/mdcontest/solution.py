@@ -11,11 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.arrays import Array
-from mdcontest.errors import FileFormatError
+from mdcontest.arrays import Array, is_number
+from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record, write_record
 
 FORMAT = "mdcontest/solution"
+FIELDS = (
+    *("format", "version", "solver", "why", "status", "gap", "tol", "rule", "occupancy", "certificate", "history"),
+    "info",
+)
+"""The fields of a file."""
+
+
+def require_tolerance(tol: Any) -> None:
+    """An error unless it is a finite number, zero or more."""
+    if not (is_number(tol) and np.isfinite(tol) and tol >= 0):
+        raise InputError(f"tol must be a nonnegative number, got {tol!r}")
 
 
 class Status(StrEnum):
@@ -127,16 +138,19 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
     """Read a solution. What it claims is not checked here: `mdcontest.verify` does that."""
     record = read_record(path, FORMAT, max_bytes=max_bytes)
     try:
+        unknown = set(record) - set(FIELDS)
+        if unknown:
+            raise FileFormatError(f"{path}: unknown field {sorted(unknown)[0]!r}; a solution has {', '.join(FIELDS)}")
         proof, history = record["certificate"], record["history"]
         return Solution(
             rule=_numbers(record["rule"], 2),
             occupancy=_numbers(record["occupancy"], 2),
-            gap=float(record["gap"]),
-            certificate=Certificate(_numbers(proof["x"], 2), _numbers(proof["h"], 1), float(proof["kappa"])),
+            gap=_number(record["gap"]),
+            certificate=Certificate(_numbers(proof["x"], 2), _numbers(proof["h"], 1), _number(proof["kappa"])),
             status=Status(record["status"]),
-            solver=str(record["solver"]),
-            why=str(record["why"]),
-            tol=float(record["tol"]),
+            solver=_text(record["solver"]),
+            why=_text(record["why"]),
+            tol=_number(record["tol"]),
             history=History(
                 _numbers(history["iterations"], 1).astype(np.int64),
                 _numbers(history["gaps"], 1),
@@ -148,6 +162,18 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
         raise FileFormatError(f"{path}: the field {error} is missing") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
+
+
+def _number(value: Any) -> float:
+    if not is_number(value):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def _numbers(values: Any, dimensions: int) -> Array:

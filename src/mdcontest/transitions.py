@@ -23,6 +23,8 @@ SINGLE_TOLERANCE = 1e-5
 """The same for arrays in single precision or less, whose rows cannot sum to one any better."""
 MAX_RESTART_ENTRIES = 50_000_000
 """Entries that a restart may be written into a sparse matrix with (600 MB)."""
+MAX_ENTRIES = 2_000_000_000
+"""Transitions of a contest of several steps (24 GB)."""
 SMALL_ENTRIES = 40_000
 """Sparse transitions of up to this many entries (320 kB) are solved as arrays, which is ten times as fast."""
 
@@ -103,6 +105,12 @@ class Transitions:
     def time_expanded(self, horizon: int) -> Transitions:
         """The chain on (t, s), t = 0 … horizon − 1, that restarts from (0, s) ~ μ after the last layer."""
         n, states = self.matrix.shape
+        entries = horizon * (self.matrix.nnz if self.is_sparse else self.matrix.size)
+        if entries > MAX_ENTRIES:
+            raise SizeError(
+                f"a horizon of {horizon} makes {entries:.3g} transitions, over the limit of {MAX_ENTRIES:.3g}; "
+                "a discount of 1 − 1/horizon costs nothing"
+            )
         start = np.concatenate([self.start, np.zeros((horizon - 1) * states)])
         if horizon == 1:
             empty = sp.csr_array((n, states))
@@ -156,7 +164,7 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
         actions = rows // states
         _check_entries(matrix.data, lambda k: _pair(int(np.searchsorted(matrix.indptr, k, "right")) - 1, actions))
     else:
-        array = read_numbers(transitions, "transitions")
+        array = read_numbers(_with_equal_actions(transitions), "transitions")
         if array.ndim != 3 or array.shape[0] != array.shape[2]:
             raise InputError(f"transitions must have shape (S, A, S) or be sparse (S*A, S), got {array.shape}")
         states, actions, _ = array.shape
@@ -172,6 +180,19 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
     if e is not None and not sp.issparse(matrix):
         return Transitions(matrix + e[:, None] * mu, None, mu)
     return Transitions(matrix, e, mu)
+
+
+def _with_equal_actions(transitions: Any) -> Any:
+    """The same, or an error where they are lists, and some states have fewer actions than others."""
+    if isinstance(transitions, list | tuple) and all(isinstance(rows, list | tuple) for rows in transitions):
+        counts = [len(rows) for rows in transitions]
+        if len(set(counts)) > 1:
+            few = counts.index(min(counts))
+            raise InputError(
+                f"state 0 has {counts[0]} actions and state {few} has {counts[few]}; every state needs the same "
+                "number: repeat an action where there are fewer"
+            )
+    return transitions
 
 
 def _own_copy(given: Any) -> Any:
@@ -216,10 +237,13 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, toler
     off = np.abs(mass - wanted)
     worst = int(np.argmax(off))
     if off[worst] > tolerance:
-        raise InputError(
-            f"{name(worst)} sums to {mass[worst]:.10g}, it must sum to {wanted[worst]:g} "
-            f"(within {tolerance:g}); divide it by its sum if you mean proportions"
+        advice = (
+            "divide it by its sum if you mean proportions"
+            if mass[worst] > 0
+            else "an action that a state does not have is best made a copy of one that it has"
         )
+        said = f"{name(worst)} sums to {mass[worst]:.10g}, it must sum to {wanted[worst]:g} (within {tolerance:g})"
+        raise InputError(f"{said}; {advice}")
     # Rows that are off by rounding only are left alone, so that a file read and written again does not change.
     rounding = 4 * np.finfo(float).eps
     scale = np.divide(wanted, mass, out=np.ones_like(mass), where=off > rounding)

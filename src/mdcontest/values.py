@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,11 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from mdcontest.arrays import Array
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
+from mdcontest.elimination import MOST_STATES, eliminated_occupancy
 from mdcontest.errors import InputError
 from mdcontest.occupancy import by_sweeps, occupancy, require_unichain
 from mdcontest.regenerative import Regenerative
 
 MAX_POLICY_ITERATIONS = 1000
+LOOKAHEAD = 64
+"""Steps of value iteration between two evaluations of a policy: together cheaper than the evaluation."""
+DOUBTFUL_POLICIES = 20
+"""Policies that are tried where rounding hides which is better."""
+NOTHING_LEFT = 1e-12
+"""Of the largest reward: a difference that is not worth looking for."""
+LOST_DIGITS, DOUBTFUL = 1e-9, 1e-6
+"""Of the largest reward: where an uncertain optimality gap is worth slower arithmetic, and a warning."""
 
 
 @dataclass(frozen=True)
@@ -100,32 +110,71 @@ def optimal_average_reward(
 ) -> BestResponse:
     """Policy iteration for max_π Σ x^π r, from `actions` if given (Puterman 2014, sec. 8.6).
 
-    The chain of every policy it meets must have one recurrent class; one that does not is an error naming two.
+    The chain of every policy it meets must have one recurrent class; one that does not is an error naming two. Between
+    two evaluations the policy looks some steps ahead, or improvements would travel one state at a time.
     """
     r = np.asarray(reward, float).reshape(contest.num_states, contest.num_actions)
     if by_sweeps(contest):
         goal = 1e-12 * float(np.abs(r).max())
         found = Regenerative(contest.dynamics).respond(r, goal, None, actions, exact=True)
         return BestResponse(found.actions.astype(np.intp), found.low, found.h, found.high)
-    states = np.arange(contest.num_states)
+    search = _PolicyIteration(contest, r)
     actions = np.argmax(r, axis=1) if actions is None else actions.copy()
-    excess, proof = np.inf, np.zeros(contest.num_states)
     met: set[bytes] = set()  # where digits are lost the iteration can go in circles
-    while len(met) < MAX_POLICY_ITERATIONS and actions.tobytes() not in met:
+    while len(met) < MAX_POLICY_ITERATIONS and search.patience > 0:
         met.add(actions.tobytes())
-        chain = require_unichain(contest, Chain(contest.dynamics, one_hot(actions, contest.num_actions)))
-        gain, h = chain.relative_values(r[states, actions])
-        q = state_action_values(contest, r, h)
-        # Any h gives an upper bound, and an earlier one may be tighter by a rounding error.
-        if (bound := float((q - h[:, None]).max())) < excess:
-            excess, proof = bound, h
-        # Only improvements beyond rounding count; among equals the action stays, or the iteration could cycle.
-        rounding = 1e-13 * (np.abs(r).max() + np.abs(h).max())
-        better = q.max(axis=1) > q[states, actions] + rounding
-        if not better.any():
+        choices = search.improvements(actions)
+        fresh = [choice for choice in choices if choice.tobytes() not in met]
+        if not fresh:
             break
-        actions = np.where(better, np.argmax(q, axis=1), actions)
-    return BestResponse(actions, gain, proof, excess)
+        actions = fresh[0]
+    return search.found
+
+
+class _PolicyIteration:
+    """The best policy met so far, and the tightest bound on what any policy earns."""
+
+    def __init__(self, contest: Contest, r: Array) -> None:
+        self.contest, self.r, self.size = contest, r, float(np.abs(r).max())
+        self.states = np.arange(contest.num_states)
+        self.lookahead = max(1, min(LOOKAHEAD, contest.num_states // contest.num_actions))
+        self.patience = DOUBTFUL_POLICIES
+        self.found = BestResponse(np.zeros(0, np.intp), -np.inf, np.zeros(contest.num_states), np.inf)
+
+    def improvements(self, actions: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        """Evaluate a policy; policies that should be better, the most promising first, or none where it is optimal.
+
+        Only improvements beyond rounding count, and among equals the action stays, or the iteration could cycle. Where
+        these end with something left to earn, values may be so large that rounding hides what matters: then a few
+        policies are tried that look better by any amount at all.
+        """
+        chain = require_unichain(self.contest, Chain(self.contest.dynamics, one_hot(actions, self.contest.num_actions)))
+        gain, h = chain.relative_values(self.r[self.states, actions])
+        q = state_action_values(self.contest, self.r, h)
+        excess = float((q - h[:, None]).max())
+        best = self.found
+        if gain > best.gain:
+            best = replace(best, actions=actions, gain=gain)
+        if excess < best.excess:  # any h gives a bound, and an earlier one may be tighter by a rounding error
+            best = replace(best, h=h, excess=excess)
+        self.found = best
+        rounding = 1e-13 * (self.size + float(np.abs(h).max()))
+        if (q.max(axis=1) > q[self.states, actions] + rounding).any():
+            return [self._ahead(actions, q, rounding), self._greedy(actions, q, rounding)]
+        if best.excess - best.gain <= NOTHING_LEFT * self.size:
+            return []
+        self.patience -= 1
+        return [self._greedy(actions, q, 0.0)]
+
+    def _greedy(self, actions: NDArray[np.intp], q: Array, rounding: float) -> NDArray[np.intp]:
+        better = q.max(axis=1) > q[self.states, actions] + rounding
+        return np.where(better, np.argmax(q, axis=1), actions)
+
+    def _ahead(self, actions: NDArray[np.intp], q: Array, rounding: float) -> NDArray[np.intp]:
+        """Greedy after some steps of value iteration, each of which carries improvements a state further."""
+        for _ in range(self.lookahead):
+            q = state_action_values(self.contest, self.r, q.max(axis=1))
+        return self._greedy(actions, q, rounding)
 
 
 def best_response(contest: Contest, rule: ArrayLike) -> Array:
@@ -135,8 +184,25 @@ def best_response(contest: Contest, rule: ArrayLike) -> Array:
 
 
 def optimality_gap(contest: Contest, rule: ArrayLike) -> float:
-    """max_π' M̄(π', π), zero exactly for solutions (eq. opt-gap)."""
-    return max(0.0, optimal_average_reward(contest, cumulant(contest, rule)).gain)
+    """max_π' M̄(π', π), zero exactly for solutions (eq. opt-gap).
+
+    It is what the best policy that was found wins. A warning says so where rounding leaves room for a better one.
+    """
+    c = cumulant(contest, rule)
+    best = optimal_average_reward(contest, c)
+    gain, size = best.gain, float(np.abs(c).max())
+    if best.excess - gain > LOST_DIGITS * size and contest.num_states <= MOST_STATES:
+        c = contest.margin.apply(eliminated_occupancy(contest, contest.read_rule(rule)))
+        best = optimal_average_reward(contest, c, best.actions)
+        gain = float((eliminated_occupancy(contest, one_hot(best.actions, contest.num_actions)) * c).sum())
+    if best.excess - gain > DOUBTFUL * size:
+        warnings.warn(
+            f"the optimality gap lies between {max(0.0, gain):.6g} and {best.excess:.6g}: states are left so rarely "
+            "that rounding hides the rest; a larger restart, or a smaller discount, makes it certain",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return max(0.0, gain)
 
 
 def one_hot(actions: ArrayLike, num_actions: int) -> Array:

@@ -24,7 +24,7 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin
 from mdcontest.rational import exact_gap_bound
-from mdcontest.solution import Solution
+from mdcontest.solution import Solution, Status, require_tolerance
 from mdcontest.stationary import occupancy_again
 
 SLOW_PRODUCT_PAIRS = 6000
@@ -32,6 +32,8 @@ SLOW_PRODUCT_PAIRS = 6000
 EPS = float(np.finfo(float).eps)
 MAX_DIFFERENCES = 20_000_000
 """Differences of h that are formed one by one for a restart."""
+NOISE = 1e-11
+"""Of the unit: what rounding makes of margins that are all rounding."""
 SPOT_CHECKS = 64
 """How many rows are compared there."""
 PAIRWISE = 64
@@ -80,8 +82,11 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         A report that is true exactly if the rule is one, x is its occupancy, c + P h − h ≤ −κ, and the claimed gap is
         no smaller than what was found, all within `tol`. A large gap honestly claimed is a certificate that holds.
     """
-    if not (np.isfinite(tol) and tol >= 0):
-        raise InputError(f"tol must be a nonnegative number, got {tol}")
+    require_tolerance(tol)
+    for given, kind in ((contest, Contest), (solution, Solution)):
+        if not isinstance(given, kind):
+            got, wanted = type(given).__name__, kind.__name__
+            raise InputError(f"verify takes a contest and then a solution, got a {got} in place of the {wanted}")
     _require_shapes(contest, solution)
     scale = _scale(contest.margin)
     proof = solution.certificate
@@ -110,13 +115,20 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         "claimed gap": _above(_float(gap) - solution.gap) / scale,
     }
     # Written so that NaN is a fault: it is not at most anything.
-    faults = tuple(f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol)
-    return Verification(not faults, gap, residuals, tol, faults)
+    faults = [f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol]
+    if solution.status == Status.SOLVED and not _is_solved(contest.margin, solution):
+        faults.append(f"the status is solved, and the claimed gap {solution.gap:.3g} is over the tolerance asked for")
+    return Verification(not faults, gap, residuals, tol, tuple(faults))
+
+
+def _is_solved(margin: Margin, solution: Solution) -> bool:
+    """Whether the gap it claims is within the tolerance it says; where M is all rounding, every rule is a solution."""
+    return solution.gap <= solution.tol * margin.bound or margin.bound <= margin.noise
 
 
 def _scale(margin: Margin) -> float:
-    """The unit in which margins count. Where rounding is all there is of M, that of the terms that cancel in it."""
-    return (margin.bound if margin.bound > margin.noise else margin.noise / EPS) or 1.0
+    """The unit in which margins count; where rounding is all there is of M, large enough to let it pass."""
+    return (margin.bound if margin.bound > margin.noise else margin.noise / NOISE) or 1.0
 
 
 def _float(value: float | Fraction) -> float:
@@ -141,8 +153,10 @@ def _require_shapes(contest: Contest, solution: Solution) -> None:
         ("certificate.x", proof.x, pairs),
         ("certificate.h", proof.h, states),
     ):
-        if np.shape(array) != shape:
-            raise InputError(f"the solution's {name} has shape {np.shape(array)}, this contest needs {shape}")
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"the solution's {name} must be an array, got a {type(array).__name__}")
+        if array.shape != shape:
+            raise InputError(f"the solution's {name} has shape {array.shape}, this contest needs {shape}")
 
 
 def _gained(contest: Contest, h: Array) -> tuple[Array, Array]:

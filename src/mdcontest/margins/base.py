@@ -13,6 +13,7 @@ outcomes (tasks).
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
@@ -309,9 +310,14 @@ def as_finite(values: Any, what: str) -> Array:
 
 
 def antisymmetrise(M: ArrayLike) -> Array:
-    """The skew part (M − Mᵀ)/2."""
-    array = np.asarray(M, float)
-    return array / 2 - array.T / 2  # halves first: the difference of two large numbers could overflow
+    """The skew part (M − Mᵀ)/2 of a square matrix; of shape [S, A, S, A], with pairs as its rows and columns."""
+    array = as_finite(M, "M")
+    size = math.prod(array.shape[: array.ndim // 2])
+    if array.ndim not in (2, 4) or array.shape != array.shape[: array.ndim // 2] * 2:
+        raise InputError(f"M must have shape (n, n) or (S, A, S, A), got {array.shape}")
+    square = array.reshape(size, size)
+    # Halves first: the difference of two large numbers could overflow.
+    return (square / 2 - square.T / 2).reshape(array.shape)
 
 
 def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str) -> Array:

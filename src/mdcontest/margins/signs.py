@@ -47,7 +47,9 @@ class Signs(Margin):
                 raise InputError(f"arc {arc} needs a period of at least twice that, the period is {period}")
 
     def read(self, values: Any) -> Array:
-        columns = as_columns(values, "features", columns=len(self.weights) or None)
+        columns = as_columns(values, "features")
+        if len(self.weights) not in (0, columns.shape[1]):
+            raise InputError(f"{columns.shape[1]} features need {columns.shape[1]} weights, got {len(self.weights)}")
         if len(self.weights) == 0:  # none were given: all features count the same
             self._settle(np.ones(columns.shape[1]))
         return columns

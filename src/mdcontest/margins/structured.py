@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,39 +71,66 @@ class RewardDifference(Margin):
 
 
 class LowRank(Margin):
-    """M(z, z') = φ(z)ᵀ J φ(z') with J skew: O(n·d)."""
+    """M(z, z') = φ(z)ᵀ J φ(z') with J skew: O(n·d).
+
+    Features that lie far from zero together, such as times of day in seconds since 1970, would lose in φᵀJφ' what sets
+    them apart. They are measured from one of them, u: φᵀJφ' = (φ − u)ᵀJ(φ' − u) + (φ − u)ᵀJu − (φ' − u)ᵀJu is the same
+    margin on the rows (φ − u, 1).
+    """
 
     kind = "low_rank"
     fields: ClassVar = {"features": "features", "J": "J"}
+    _origin: Array | None = None
+    """u, once features were given that lie far from zero."""
+    _form: Array
+    """J, or the form on rows that are measured from u."""
 
     def __init__(self, features: Features, J: ArrayLike) -> None:
         self.J = require_skew(as_finite(J, "J"), "J")
+        self.J.setflags(write=False)
         self._hold(features)
+
+    def _hold(self, features: Any) -> None:
+        self._origin, self._form = None, self.J
+        super()._hold(features)
+        if self._rows is None or (origin := _distant(self._rows)) is None:
+            return
+        moved = copy.copy(self)
+        moved._origin, moved._form = origin, _form_around(self.J, origin)
+        moved._rows = moved.encode(self.features)
+        moved._rows.setflags(write=False)
+        if moved.noise < WORTH_MOVING * self.noise:
+            self._origin, self._form, self._rows = moved._origin, moved._form, moved._rows
 
     def read(self, values: Any) -> Array:
         return as_columns(values, "features", columns=len(self.J))
 
+    def encode(self, features: Array) -> Array:
+        if self._origin is None:
+            return features
+        return np.hstack([features - self._origin, np.ones((len(features), 1))])
+
     def kernel(self, f: Array, g: Array) -> Array:
-        return f @ self.J @ g.T
+        return f @ self._form @ g.T
 
     def kernel_between(self, f: Array, g: Array) -> Array:
-        return np.einsum("nd,nd->n", f @ self.J, g)
+        return np.einsum("nd,nd->n", f @ self._form, g)
 
     def kernel_against(self, f: Array, g: Array, weights: Array) -> Array:
-        return f @ (self.J @ summed(weights, g))
+        return f @ (self._form @ summed(weights, g))
 
     @property
     def noise(self) -> float:
         # Term by term: a large feature that J weights by little, or by nothing, makes no noise.
         largest = np.maximum(self.rows().max(axis=0), -self.rows().min(axis=0))
-        return 1e-14 * float(largest @ (np.abs(self.J) @ largest))
+        return 1e-14 * float(largest @ (np.abs(self._form) @ largest))
 
     def rounding(self, weights: Array) -> float:
         # φᵀJφ' can be small because large terms cancel; their rounding does not cancel.
-        f, some = self.rows(), list(blocks(len(self.rows()), len(self.J), BLOCK_PAIRS))
-        terms = np.abs(self.J) @ sum(np.abs(weights[rows]) @ np.abs(f[rows]) for rows in some)
+        f, some = self.rows(), list(blocks(len(self.rows()), len(self._form), BLOCK_PAIRS))
+        terms = np.abs(self._form) @ sum(np.abs(weights[rows]) @ np.abs(f[rows]) for rows in some)
         size = max(float((np.abs(f[rows]) @ terms).max()) for rows in some)
-        return EPS * (longest_sum(len(f)) + 2 * len(self.J) + 4) * size
+        return EPS * (longest_sum(len(f)) + 2 * len(self._form) + 4) * size
 
     def rows_bound(self, f: Array) -> float:
         """max |M|, exactly where few pairs can attain it.
@@ -110,13 +139,43 @@ class LowRank(Margin):
         largest q are compared one by one, and for a pair outside those the largest and the next q are a bound.
         """
         if len(f) > EXACT_BOUND_PAIRS:
-            turned, strengths, _ = np.linalg.svd(self.J)
+            turned, strengths, _ = np.linalg.svd(self._form)
             size = _squared_norms(f, turned * np.sqrt(strengths))
             size += 1e-13 * strengths[0] * _squared_norms(f)  # what rounding can have taken away
             order = np.argpartition(-size, EXACT_BOUND_PAIRS)
             outside = float(np.sqrt(size.max() * size[order[EXACT_BOUND_PAIRS]])) * (1 + 1e-13)
             return max(outside, self.rows_bound(f[order[:EXACT_BOUND_PAIRS]]))
         return max(float(np.abs(self.kernel(f[rows], f)).max()) for rows in blocks(len(f), len(f), BLOCK_PAIRS))
+
+
+WORTH_MOVING = 0.1
+"""Features are measured from one of them where that leaves no more than this part of the rounding."""
+
+
+def _distant(f: Array) -> Array | None:
+    """A row from which to measure columns whose entries are all alike in size, zero in others; None if there are none.
+
+    Where no entry is more than twice another, differences are exact (Sterbenz 1974).
+    """
+    low, high = f.min(axis=0), f.max(axis=0)
+    far = (high - low <= 0.5 * np.maximum(np.abs(low), np.abs(high))) & (high != 0)
+    return np.where(far, f[0], 0.0) if far.any() else None
+
+
+def _form_around(J: Array, origin: Array) -> Array:
+    """The skew form on rows (φ − u, 1). J u is summed exactly: what cancels in it must."""
+    exact = [sum(Fraction(float(j)) * Fraction(float(u)) for j, u in zip(row, origin, strict=True)) for row in J]
+    with np.errstate(over="ignore"):
+        turned = np.array([_nearest(value) for value in exact])[:, None]
+    return np.block([[J, turned], [-turned.T, np.zeros((1, 1))]])
+
+
+def _nearest(value: Fraction | int) -> float:
+    """As a float; beyond the floats it is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 EXACT_BOUND_PAIRS = 4096
@@ -144,6 +203,7 @@ class Classes(Margin):
 
     def __init__(self, labels: Features, matrix: ArrayLike) -> None:
         self.class_matrix = require_skew(as_finite(matrix, "matrix"), "matrix")
+        self.class_matrix.setflags(write=False)
         self._hold(labels)
 
     @property

@@ -6,12 +6,11 @@ import math
 import time
 from dataclasses import fields, replace
 
-import numpy as np
-
+from mdcontest.arrays import is_number
 from mdcontest.conditions import refuse_if_not_unichain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
-from mdcontest.solution import Solution, Status
+from mdcontest.solution import Solution, Status, require_tolerance
 from mdcontest.solvers.base import OutOfTime, Progress, Proposal, Report, Solver, silent
 from mdcontest.solvers.certifying import certified, uniform_proposal
 from mdcontest.solvers.choose import Plan, plan
@@ -41,10 +40,11 @@ def solve(
     Raises:
         NotUnichainError: some policy has two recurrent classes; the error names them.
     """
-    if not (np.isfinite(tol) and tol >= 0):
-        raise InputError(f"tol must be a nonnegative number, got {tol}")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit must be a positive number of seconds, got {time_limit}")
+    if not isinstance(contest, Contest):
+        raise InputError(f"solve takes a contest, got a {type(contest).__name__}; load_contest reads one from a file")
+    require_tolerance(tol)
+    if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
+        raise InputError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
     watch = _Watch(progress, time_limit, tol * contest.margin.bound)
     refuse_if_not_unichain(contest)
     best: Solution | None = None
