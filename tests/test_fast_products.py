@@ -146,15 +146,29 @@ def exact_product(margin, x):
 
 
 def test_large_terms_that_cancel_round_more_than_the_bound_says():
-    """φ = (1e8 + noise, 1e8 + noise, …): margins are near 1e8, their terms near 1e16. The terms decide the rounding."""
+    """φ = (t, t + noise), t up to ±1e8: margins are near 1e8, their terms near 1e16. The terms decide the rounding."""
     rng = np.random.default_rng(1)
-    J = np.array([[0.0, 1.0], [-1.0, 0.0]])
-    margin = margins.LowRank(1e8 + rng.normal(size=(50, 2)), J)
-    x = rng.dirichlet(np.ones(50))
-    off = max(abs(Fraction(float(c)) - e) for c, e in zip(margin.apply(x), exact_product(margin, x), strict=True))
+    margin, x = off_the_diagonal(1e8 * rng.uniform(-1, 1, size=(50, 1)), rng), rng.dirichlet(np.ones(50))
     assert margin.bound < 1e10
-    assert off <= margin.rounding(x)
+    assert furthest_off(margin, x) <= margin.rounding(x)
     assert margin.rounding(x) > 1e6 * EPS * margin.bound
+
+
+def test_terms_that_all_features_have_in_common_round_nothing():
+    """φ = (1e8 + noise, 1e8 + noise): measured from one of them, no term is larger than the margins."""
+    rng = np.random.default_rng(1)
+    margin, x = off_the_diagonal(np.full((50, 1), 1e8) + rng.normal(size=(50, 1)), rng), rng.dirichlet(np.ones(50))
+    assert margin.bound < 1e10
+    assert furthest_off(margin, x) <= margin.rounding(x) < 1e3 * EPS * margin.bound
+
+
+def off_the_diagonal(t, rng):
+    return margins.LowRank(np.hstack([t, t + rng.normal(size=t.shape)]), np.array([[0.0, 1.0], [-1.0, 0.0]]))
+
+
+def furthest_off(margin, x):
+    """Of the product from the exact one."""
+    return max(abs(Fraction(float(c)) - e) for c, e in zip(margin.apply(x), exact_product(margin, x), strict=True))
 
 
 @given(seeds, st.integers(1, 80), st.integers(1, 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Real
@@ -158,7 +159,9 @@ def _typed(item: dataclasses.Field[Any], value: Any) -> Any:
         _require(isinstance(value, bool), name, repr(value), "must be true or false")
         return value
     whole = isinstance(default, int) or name == "horizon"
-    numeric = isinstance(value, NUMBER) and not isinstance(value, bool) and abs(value) < LARGEST
+    numeric = isinstance(value, NUMBER) and not isinstance(value, bool) and math.isfinite(value)
+    small = numeric and abs(value) < LARGEST
+    _require(small or not numeric, name, repr(value), f"is too large; it must be below {LARGEST:g}")
     _require(numeric and not (whole and value != int(value)), name, repr(value), f"must be a {'whole ' * whole}number")
     _require(value >= 0 and (value > 0 or name not in POSITIVE), name, value, "is too small")
     _require(name not in SHARES or value <= 1, name, value, "must lie between 0 and 1")

@@ -1,6 +1,7 @@
 """Environments, margins, disks and files that fail: the run stops and says where, the checkpoint before stays."""
 
 import builtins
+import copy
 import errno
 import hashlib
 import json
@@ -11,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 
 import gymnasium
 import numpy as np
@@ -23,6 +25,7 @@ from mdcontest.learn import HPIClip, checkpoint, load_agent, loading
 from mdcontest.learn.checkpoint import list_checkpoints
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.logs import CsvFile
+from mdcontest.learn.play import sample_trajectories
 from mdcontest.learn.runs import RunFolder
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
@@ -165,6 +168,117 @@ def test_a_reset_that_goes_wrong_is_named(fault, tmp_path):
     text, after = learn_until_it_fails(task_of(fault), tmp_path)
     assert names_step(text, AT), text
     require_the_checkpoint_before(tmp_path, after)
+
+
+@pytest.mark.parametrize("fault", STEP_FAULTS)
+def test_a_step_that_goes_wrong_while_playing_is_named(fault):
+    """As in training, wherever episodes are played: to evaluate, to judge, to collect."""
+    with pytest.raises(RunError) as caught:
+        sample_trajectories(task_of(fault, at=30), HPIClip(task_of(), **TINY), 1)
+    text = str(caught.value)
+    assert re.search(STEP_FAULTS[fault][1], text)
+    assert names_step(text, 30), text
+    assert text.startswith("Counter: ")
+
+
+@pytest.mark.parametrize("fault", RESET_FAULTS)
+def test_a_reset_that_goes_wrong_while_playing_is_named(fault):
+    with pytest.raises(RunError, match=r"^Counter: .*"):
+        sample_trajectories(task_of(fault, at=0), HPIClip(task_of(), **TINY), 1)
+
+
+class Counted(gymnasium.Env):
+    """Two actions; its info counts the second, in any kind of number."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, kind):
+        self.kind, self.steps = kind, 0
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(1, np.float32), 0.0, self.steps == 10, False, {"count": self.kind(action)}
+
+
+@pytest.mark.parametrize("kind", [float, int, np.uint8, np.bool_])
+def test_info_is_the_same_number_wherever_it_is_read(kind):
+    """−1 of an unsigned byte would be 255: in training as in play, margins get floats."""
+    seen = []
+
+    def counted(z):
+        seen.append(z.info["count"].dtype)
+        return -z.info["count"]
+
+    task = mdc.Task(lambda: Counted(kind), mdc.margins.RewardDifference(counted), info_keys=["count"], name="Counted")
+    agent = HPIClip(task, **TINY).learn(128, progress=False)
+    played = sample_trajectories(task, agent, 3).outcomes
+    assert task.margin.rows(played).min() >= -1
+    assert set(seen) == {np.dtype(float)}
+
+
+def test_an_environment_that_is_not_new_is_refused():
+    one = Counter()
+    task = mdc.Task(lambda: one, larger, name="Counter")
+    with pytest.raises(InputError, match="Counter: the function has returned the same environment twice"):
+        HPIClip(task, num_envs=2, **TINY)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "far"),
+    [
+        (100, 200, True),
+        (-1000, 1000, True),
+        (-3, 3, False),
+        (-np.inf, np.inf, False),
+        (-0.4, 0.4, False),
+        (0, 5, False),
+    ],
+)
+def test_actions_out_of_a_new_policys_reach_are_warned_of(low, high, far):
+    class Boxed(Counter):
+        action_space = gymnasium.spaces.Box(float(low), float(high), (1,), np.float64)
+
+    task = mdc.Task(Boxed, larger, name="Boxed")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        HPIClip(task, **TINY)
+    assert [("RescaleAction" in str(one.message), one.filename) for one in caught] == [(True, __file__)] * far
+
+
+def test_observations_as_large_as_a_float_can_be():
+    """Their variances are beyond single precision, in which iterates are stored; the mixture plays all the same."""
+
+    class Large(Counter):
+        def observe(self):
+            return 1e20 * super().observe()
+
+    agent = HPIClip(mdc.Task(Large, larger, name="Large"), returned="mixture", **TINY).learn(256, progress=False)
+    action, _ = agent.predict(np.array([1e20, -1e20]))
+    assert np.isfinite(action).all()
+
+
+def test_an_agent_of_another_kind_of_task():
+    corridor = tasks.make("RPSCorridor")
+    with pytest.raises(
+        InputError, match=r"trained on Counter, .* than those of RPSCorridor: observations of 2 numbers and"
+    ):
+        mdc.estimate_gap(corridor, HPIClip(task_of(), **TINY), steps=300, restarts=1, progress=False)
+
+
+def test_what_an_agent_cannot_do():
+    agent = HPIClip(task_of(), **TINY)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=r"neither copied nor pickled; agent\.save"):
+            copied(agent)
+    agent.close()
+    for act in (lambda: agent.predict(np.zeros(2)), lambda: agent.learn(64), agent.draw_policy):
+        with pytest.raises(InputError, match="this agent was closed"):
+            act()
 
 
 def test_steps_are_counted_over_all_environments(tmp_path):

@@ -1,4 +1,4 @@
-"""The scripts in paper/ import each other as top-level modules, so their folder goes on the path.
+"""The scripts in paper/ import each other as top-level modules, so their folder goes on the path, and so does this one.
 
 They are only in a checkout: without them these tests are not collected.
 """
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "paper"
-collect_ignore_glob = [] if SCRIPTS.is_dir() else ["test_*.py"]
-if str(SCRIPTS) not in sys.path:
-    sys.path.append(str(SCRIPTS))
+collect_ignore_glob = [] if SCRIPTS.is_dir() else ["*.py"]
+for folder in (SCRIPTS, Path(__file__).resolve().parent):
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

@@ -1,6 +1,7 @@
 """`mdcontest train TASK --margin ask`: trains, asks, refits, and never waits for a person."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -91,6 +92,29 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path):
     z = agent.learner.opponents.first
     assert np.abs(agent.task.cumulant(z, z)).max() > 0
     agent.close()
+
+
+@pytest.mark.timeout(200)
+def test_a_run_goes_on_asking_as_before(tmp_path):
+    """Pace and clips are the run's own: people who come back find the same page, and steps have not run away."""
+    output, again = tmp_path / "said", tmp_path / "said again"
+    arguments = [*ASK, "--out", tmp_path / "runs", "--steps", 100_000, "--pace", 200, "--ask-length", 7]
+    for file, more in ((output, arguments), (again, ["train", "--resume", tmp_path / "runs", "--ask-first", 15])):
+        with ended_afterwards(start(*more, output=file, keep_stdout=True)) as process:
+            assert wait_until(lambda file=file, process=process: link_in(file) or process.poll() is not None, 90)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130, file.read_text()
+    (folder,) = find_runs(tmp_path / "runs")
+    record = json.loads((folder / "asking.json").read_text())
+    kept = {name: record[name] for name in ("pace", "length", "first_labels", "model")}
+    assert kept == {"pace": 200.0, "length": 7, "first_labels": 15, "model": "skew"}
+
+
+def test_how_to_ask_without_asking_is_an_error(tmp_path):
+    code, _, err = run("train", "RPSContinuous", *TINY, "--pace", 50, "--steps", 640, "--out", tmp_path)
+    assert code == 2
+    assert one_clear_line(err)
+    assert "--pace is for runs that ask people: add --margin ask" in err
 
 
 @pytest.mark.timeout(200)

@@ -139,8 +139,7 @@ def test_states_that_are_never_visited_again():
 def test_not_unichain_is_refused():
     P = np.zeros((2, 2, 2))
     P[[0, 1], :, [0, 1]] = 1
-    contest = mdc.Contest(P, [0.5, 0.5], np.zeros((4, 4)))
-    contest.margin = mdc.Contest(np.ones((1, 4, 1)), [1.0], mdc.margins.antisymmetrise(np.eye(4, k=1))).margin
+    contest = mdc.Contest(P, [0.5, 0.5], mdc.margins.antisymmetrise(np.eye(4, k=1)))
     with pytest.raises(mdc.NotUnichainError):
         InteriorPoint().propose(contest, 0.0, silent)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mdcontest.commands.options import reader_of
+from mdcontest.commands.options import reader_of, refuse_runs
 from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError, did_you_mean, preview
 from mdcontest.interrupts import noted
@@ -101,6 +101,7 @@ def _require_place(out: str) -> None:
     """An error, before minutes are spent, where a margin cannot be put."""
     if not out:
         raise InputError("--out is empty; name a folder for the margin, or . for this one")
+    refuse_runs(out, "margin")
     folder = Path(out)
     try:
         if folder.exists() and not folder.is_dir():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import InputError
@@ -91,9 +93,25 @@ def steps(text: str) -> int:
     return int(number)
 
 
+def whole_number(text: str) -> int:
+    """A whole number, at least 1; 1e5 and 100_000 included."""
+    try:
+        return steps(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1") from None
+
+
 def steps_or_none(text: str) -> int:
     """Steps, or 0 for none."""
     return 0 if text == "0" else steps(text)
+
+
+def refuse_runs(folder: str, what: str) -> None:
+    """An error where a folder that something is to be written to is a run, or holds runs."""
+    path = Path(folder)
+    with contextlib.suppress(OSError, ValueError):  # what is wrong with it is said by whoever writes there
+        if any(path.glob("run.json")) or any(path.glob("*/run.json")):
+            raise InputError(f"{folder} holds runs; name another folder for the {what}")
 
 
 def key_values(pairs: list[str], flag: str = "--task-setting") -> dict[str, Any]:

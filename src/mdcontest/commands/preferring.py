@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mdcontest.commands.options import key_values, steps
+from mdcontest.commands.options import key_values, refuse_runs, steps, whole_number
 from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError
 
@@ -38,7 +38,7 @@ def add_commands(command: Any) -> None:
 
     compare = command("compare", run_compare, "Let a simulated teacher compare segments of a dataset.", reads=False)
     compare.add_argument("dataset", metavar="DATASET", help="a folder that mdcontest collect made")
-    compare.add_argument("--pairs", type=steps, default=PAIRS, metavar="N", help=f"how many (default {PAIRS})")
+    compare.add_argument("--pairs", type=whole_number, default=PAIRS, metavar="N", help=f"how many (default {PAIRS})")
     compare.add_argument(
         "--teacher",
         default=TEACHER,
@@ -54,8 +54,10 @@ def add_commands(command: Any) -> None:
     comparisons.add_argument("dataset", metavar="DATASET", help="a folder that mdcontest collect made")
     comparisons.add_argument("--json", action="store_true", help="print the summary as JSON")
     what = comparisons.add_mutually_exclusive_group()
-    what.add_argument("--export", dest="to_file", metavar="FILE.jsonl", help="write the comparisons, one a line")
-    what.add_argument("--import", dest="from_file", metavar="FILE.jsonl", help="add the comparisons of a file")
+    what.add_argument(
+        "--export", dest="to_file", metavar="FILE", help="write the comparisons to a .jsonl file, one a line"
+    )
+    what.add_argument("--import", dest="from_file", metavar="FILE", help="add the comparisons of such a file")
     what.add_argument("--merge", metavar="OTHER", help="add everything another dataset has")
 
 
@@ -71,6 +73,7 @@ def run_collect(options: argparse.Namespace) -> int:
         raise InputError(
             f"--trajectories must be at least 1 and at most {MOST_TRAJECTORIES}, got {options.trajectories}"
         )
+    refuse_runs(options.out, "dataset")
     if options.minari is not None:
         return _collect_minari(options)
     if options.task is not None or options.task_setting:

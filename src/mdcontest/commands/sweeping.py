@@ -109,6 +109,11 @@ def _read(options: argparse.Namespace) -> tuple[Sweep, str | None]:
         given["settings"] = settings
     if options.grid:
         given["grid"] = {key: _values(value) for key, value in key_values(options.grid, "--grid").items()}
+        both = [name for name in given["grid"] if name in settings]
+        if both:
+            raise InputError(
+                f"--grid varies {both[0]}, so --{both[0].replace('_', '-')} would have no effect; leave one out"
+            )
     if options.file is None and "tasks" not in given:
         raise InputError("which sweep? name a TOML file, or --tasks A,B --algos x,y --seeds 0-9 --steps N")
     if options.task_setting:
@@ -125,7 +130,10 @@ def _values(value: Any) -> list[Any]:
     """1,4,16 → [1, 4, 16]."""
     from mdcontest.commands.options import json_or_text
 
-    return value if isinstance(value, list) else [json_or_text(part) for part in str(value).split(",")]
+    if isinstance(value, list):
+        return value
+    several = json_or_text(f"[{value}]")  # [64,64],[256] are two values, not four
+    return several if isinstance(several, list) else [json_or_text(part) for part in str(value).split(",")]
 
 
 def print_plan(sweep: Sweep, out: Path, jobs: int | None) -> int:

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mdcontest.commands.asking import add_asking, make_asking
+from mdcontest.commands.asking import add_asking, make_asking, refuse_asking
 from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
 from mdcontest.errors import InputError
 from mdcontest.extras import require_learning
@@ -94,8 +94,11 @@ def run_train(options: argparse.Namespace) -> int:
     asks = [spec for spec in specs if spec.margin == "ask"]
     if asks and len(specs) > 1:
         raise InputError(f"people answer one run at a time, and these are {len(specs)}; name one seed, or one folder")
+    if not asks:
+        refuse_asking(options)
     if len(specs) == 1:
-        results = [_train_here(specs[0], not options.quiet, make_asking(options) if asks else None)]
+        asking = make_asking(options, Path(specs[0].folder)) if asks else None
+        results = [_train_here(specs[0], not options.quiet, asking)]
     else:
         try:
             results = launch.run_all(specs, options.jobs, show=not options.quiet)

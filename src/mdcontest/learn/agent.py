@@ -31,6 +31,14 @@ NOT_EXACT = (
     "{} cannot save the state of a running episode, so training goes on with new episodes and will differ from an "
     "uninterrupted run; give it save_state and load_state (see the docs on resuming)"
 )
+FAR_ACTIONS = (
+    "{}: a new policy acts around 0 with deviation 1, and its actions are clipped into {}, so it meets little of that; "
+    "wrap the environment in gymnasium.wrappers.RescaleAction(env, -1.0, 1.0)"
+)
+COPY = (
+    "an agent holds environments and open files, so it can be neither copied nor pickled; agent.save(folder) and "
+    "load_agent(folder) make another one"
+)
 RECENT = 100
 """Episodes over which returns are averaged in logs."""
 
@@ -50,6 +58,8 @@ class Agent:
         self.task, self.seed = task, int(seed)
         self.settings = self.choose_settings(task, preset, settings)
         require_readable(task)
+        if task.spaces[1].is_far:
+            warnings.warn(FAR_ACTIONS.format(task.name, task.spaces[1].space), stacklevel=2)
         self.learner = Learner(task, self.algorithm, self.settings, self.seed)
         self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         """Return and length of the last finished episodes."""
@@ -61,6 +71,7 @@ class Agent:
         self.known_checkpoints: dict[Path, str] = {}
         """The newest checkpoint this agent wrote or read, by folder: only its own run does it write to."""
         self.is_learning = False
+        self.is_closed = False
         self._whole = True
         """False after an iteration that was broken off halfway."""
         self.returned = ReturnedPolicy(self.learner, self.seed)
@@ -135,7 +146,15 @@ class Agent:
             self._run(progress, callback)
         return self
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(COPY)
+
+    def _require_open(self) -> None:
+        if self.is_closed:
+            raise InputError("this agent was closed; load_agent reads it again, if it was saved")
+
     def _require_whole(self) -> None:
+        self._require_open()
         if not self._whole:
             where = f"load_agent({str(self.folder)!r})" if self.folder else "a new agent"
             raise InputError(f"this agent was stopped in the middle of an iteration; go on with {where}")
@@ -236,10 +255,12 @@ class Agent:
         The state says which iterate of a mixture each episode plays; pass it back, with `episode_start` true where a
         new episode begins. Without it every call is taken as the start of an episode. Other policies have no state.
         """
+        self._require_open()
         return self.returned.predict(obs, state, episode_start, deterministic)
 
     def draw_policy(self) -> tuple[Policy, np.random.Generator]:
         """The policy that the next episode plays, and the generator of its actions: `predict` for whole episodes."""
+        self._require_open()
         return self.returned.draw_policy()
 
     def decision_rule(self) -> Array:
@@ -282,6 +303,7 @@ class Agent:
 
     def close(self) -> None:
         """Close the environments and files; the agent cannot learn or predict from here on."""
+        self.is_closed = True
         self.learner.collector.close()
         self.learner.iterates.rows.close()
         if self.learner.cloning_buffer is not None:

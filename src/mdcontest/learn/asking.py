@@ -64,7 +64,9 @@ class AskSettings:
         if self.model not in MODELS:
             raise InputError(f"there is no model {self.model!r}{did_you_mean(self.model, list(MODELS), 'models')}")
         if self.first_labels < 10:
-            raise InputError(f"a margin is fitted to at least 10 answers, got first_labels = {self.first_labels}")
+            raise InputError(
+                f"a margin is fitted to at least 10 answers, and the first was to be after {self.first_labels}"
+            )
         if not self.growth > 1:
             raise InputError(f"growth must be more than 1, got {self.growth}")
         if self.pace is not None and not self.pace > 0:
@@ -74,8 +76,15 @@ class AskSettings:
 class Asking:
     """A callback of `learn` that films, asks and refits; use it as a context, so that the page ends with it."""
 
-    def __init__(self, settings: AskSettings, say: Callable[[str], None], serve: Callable[..., Any]) -> None:
-        self.settings, self.say, self._serve = settings, say, serve
+    def __init__(
+        self,
+        settings: AskSettings,
+        say: Callable[[str], None],
+        serve: Callable[..., Any],
+        began: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`began` is called once the run's folder is there and asking begins."""
+        self.settings, self.say, self._serve, self._begin = settings, say, serve, began
         self.fits = 0
         """Margins taken up so far."""
         self._dataset: Dataset | None = None
@@ -113,6 +122,7 @@ class Asking:
     def _start(self, agent: Agent, progress: Progress) -> None:
         if agent.folder is None or not isinstance(agent.task.margin, AskedMargin):
             raise InputError("asking needs a run in a folder whose task has an AskedMargin")
+        self._begin()
         self._dataset = Dataset.at(agent.folder / OF_A_RUN, agent.task.true, agent.settings.horizon)
         if not self._dataset.index():
             self._film(agent, 0, self.settings.first_episodes)

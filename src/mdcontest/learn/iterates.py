@@ -101,8 +101,10 @@ class Mixture:
 
 def _split(values: Array) -> list[NDArray[np.float32]]:
     """float64 as the sum of two float32, so that large means with small deviations keep their digits."""
-    high = values.astype(np.float32)
-    return [high, (values - high).astype(np.float32)]
+    largest = float(np.finfo(np.float32).max)  # variances of observations around 1e20 would be infinite
+    kept = np.clip(values, -largest, largest)
+    high = kept.astype(np.float32)
+    return [high, (kept - high).astype(np.float32)]
 
 
 def _filled(lengths: Array) -> Array:

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mdcontest.arrays import Array, Ints
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, RunError
+from mdcontest.learn.steps import fault, read_info, require_finite
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.tasks import Task
 from mdcontest.tasks.spaces import ActionReader
@@ -73,22 +74,26 @@ def play_episode(
     """One episode, cut off after `max_steps`; `watch` is called before every step."""
     reader, actions = task.spaces
     rows: list[tuple[Any, ...]] = []
-    obs, terminated, truncated = env.reset(seed=seed)[0], False, False
-    before = _finite(task, reader.flatten(obs))
-    act = _actor(task, player, deterministic)
+    act, terminated, truncated = _actor(task, player, deterministic), False, False
+    try:
+        obs = env.reset(seed=seed)[0]
+        before = _copied(task, reader.flatten(obs), 0.0, 0)
+    except Exception as error:
+        raise fault(task, 0, error, "reset before ") from error
     while not (terminated or truncated) and len(rows) < max_steps:
         if watch is not None:
             watch()
-        action = act(obs, before)
-        obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
-        after = _finite(task, reader.flatten(obs))
-        missing = [key for key in task.info_keys if key not in info]
-        if missing:
-            raise InputError(f"{task.name}: the info of step {len(rows) + 1} has no entry {missing[0]!r}")
-        rows.append((before, action, float(reward), after, [np.array(info[key]) for key in task.info_keys]))
+        action, step = act(obs, before), len(rows) + 1
+        try:
+            obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
+            after = _copied(task, reader.flatten(obs), float(reward), step)
+            kept = [read_info(task, info, key, step) for key in task.info_keys]
+        except Exception as error:
+            raise fault(task, step, error) from error
+        rows.append((before, action, float(reward), after, kept))
         before = after
-    flat, taken, rewards, following, kept = zip(*rows, strict=True)
-    info_arrays = {key: np.array([entry[i] for entry in kept]) for i, key in enumerate(task.info_keys)}
+    flat, taken, rewards, following, infos = zip(*rows, strict=True)
+    info_arrays = {key: _stacked(task, key, [entry[i] for entry in infos]) for i, key in enumerate(task.info_keys)}
     outcomes = Outcomes(
         reader.raw(np.array(flat)), np.array(taken), np.array(rewards), reader.raw(np.array(following)), info_arrays
     )
@@ -111,12 +116,21 @@ def _action(actions: ActionReader, given: Any) -> Any:
     return np.asarray(int(array[0]))
 
 
-def _finite(task: Task, observation: Any) -> Array:
+def _copied(task: Task, observation: Any, reward: float, step: int) -> Array:
     """A copy, because an environment may hand out the same array every time; NaN and infinity are errors."""
     vector = np.array(observation, float)
-    if not np.isfinite(vector).all():
-        raise InputError(f"{task.name}: an observation is not finite")
+    require_finite(task, vector, reward, step)
     return vector
+
+
+def _stacked(task: Task, key: str, values: list[Array]) -> Array:
+    wrong = next((i for i, value in enumerate(values) if value.shape != values[0].shape), None)
+    if wrong is not None:
+        raise RunError(
+            f"{task.name}: info[{key!r}] is {values[wrong]} at step {wrong + 1}; it must be of shape {values[0].shape} "
+            "at every step"
+        )
+    return np.array(values)
 
 
 def _actor(task: Task, player: Player, deterministic: bool) -> Callable[[Any, Array], Any]:
@@ -125,7 +139,12 @@ def _actor(task: Task, player: Player, deterministic: bool) -> Callable[[Any, Ar
     This library's policies are drawn once an episode and then act without the checks of `predict`, at a third of its
     time and with the same random numbers.
     """
-    draw = getattr(player, "draw_policy", None)
+    draw, own = getattr(player, "draw_policy", None), getattr(player, "task", None)
+    if isinstance(own, Task) and not own.has_spaces_of(task):
+        raise InputError(
+            f"the policy was trained on {own.name}, whose observations or actions are of another kind than those of "
+            f"{task.name}: {own.describe_spaces()}, and {task.describe_spaces()}"
+        )
     if draw is None:
         return _foreign_actor(task, player, deterministic)
     (policy, rng), actions = draw(), task.spaces[1]

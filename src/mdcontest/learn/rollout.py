@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdcontest.arrays import Array, Ints
-from mdcontest.errors import InputError, RunError
+from mdcontest.errors import RunError
 from mdcontest.learn.policy import Moments, Policy
+from mdcontest.learn.steps import fault, read_info, require_finite
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task, load_environment, save_environment
@@ -117,10 +118,10 @@ class Collector:
             obs = self.observations.flatten(observation)
             reward = float(reward)
         except Exception as error:
-            raise self._fault(step, error) from error
+            raise fault(self.task, step, error) from error
         # A sum of squares is finite only if each term is; one that overflows is looked at again, entry by entry.
         if not math.isfinite(obs.dot(obs) + reward):
-            self._require_finite(obs, reward, step)
+            require_finite(self.task, obs, reward, step)
         batch.next_obs[t, i] = obs
         batch.reward[t, i] = reward
         moments.add(batch.next_obs[t, i])
@@ -131,7 +132,7 @@ class Collector:
             try:
                 self._keep_info(batch, t, i, key, info, step)
             except (TypeError, ValueError, AttributeError) as error:
-                raise error if isinstance(error, RunError) else self._fault(step, error) from error
+                raise fault(self.task, step, error) from error
         if terminated or truncated:
             batch.terminated[t, i], batch.truncated[t, i] = terminated, truncated and not terminated
             batch.episodes.append(Episode(step, float(self.total_reward[i]), int(self.length[i])))
@@ -143,37 +144,20 @@ class Collector:
         try:
             obs = self.observations.flatten(env.reset(seed=seed)[0])
         except Exception as error:
-            raise self._fault(step, error, "reset after ") from error
-        self._require_finite(obs, 0.0, step)
+            raise fault(self.task, step, error, "reset after ") from error
+        require_finite(self.task, obs, 0.0, step)
         return obs
 
-    def _require_finite(self, obs: NDArray[Any], reward: float, step: int) -> None:
-        bad = np.flatnonzero(~np.isfinite(obs))
-        if len(bad):
-            raise RunError(f"{self.task.name}: entry {bad[0]} of the observation is {obs[bad[0]]} at step {step}")
-        if not np.isfinite(reward):
-            raise RunError(f"{self.task.name}: the reward is {reward} at step {step}")
-
     def _keep_info(self, batch: Rollout, t: int, i: int, key: str, info: Any, step: int) -> None:
-        if key not in info:
-            raise RunError(f"{self.task.name}: the info of step {step} has no entry {key!r}, it has {sorted(info)}")
-        value = np.asarray(info[key])
-        if value.dtype.kind not in "fiub":
-            raise RunError(f"{self.task.name}: info[{key!r}] is {info[key]!r} at step {step}; only numbers can be kept")
+        value = read_info(self.task, info, key, step)
         if key not in batch.info:
             batch.info[key] = np.zeros((*batch.reward.shape, *value.shape))
-        if value.shape != batch.info[key].shape[2:] or not np.isfinite(value).all():
+        if value.shape != batch.info[key].shape[2:]:
             raise RunError(
-                f"{self.task.name}: info[{key!r}] is {value} at step {step}; it must be finite and of shape "
+                f"{self.task.name}: info[{key!r}] is {value} at step {step}; it must be of shape "
                 f"{batch.info[key].shape[2:]} at every step"
             )
         batch.info[key][t, i] = value
-
-    def _fault(self, step: int, error: Exception, when: str = "") -> RunError:
-        what = (
-            str(error) if isinstance(error, InputError) else f"the environment raised {type(error).__name__}: {error}"
-        )
-        return RunError(f"{self.task.name}: {what} at {when}step {step}")
 
     def _empty(self) -> Rollout:
         steps, count, size = self.settings.num_steps, len(self.envs), self.observations.size

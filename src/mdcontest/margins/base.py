@@ -150,7 +150,16 @@ class Margin(ABC):
             return self._rows if z is None else self._rows[z]
         if z is None:
             raise InputError("this margin's features are a function: put it into a Contest, or pass outcomes")
-        return self.encode(self.read(self.features(z) if callable(self.features) else z))
+        return self.encode(self.read(self._features_of(z) if callable(self.features) else z))
+
+    def _features_of(self, z: Any) -> Any:
+        """What the function of outcomes says of a batch, one row an outcome."""
+        values = self.features(z)
+        if isinstance(values, np.ndarray) and values.ndim and len(values) != len(z):
+            raise InputError(
+                f"the margin's features have {len(values)} rows for {len(z)} outcomes; there must be one each"
+            )
+        return values
 
     def against(self, z: Any, opponents: Any, weights: ArrayLike | None = None) -> Array:
         """c(z) = Σ_j w_j M(z, z_j), shape [len(z)]; without weights the mean over the opponents."""

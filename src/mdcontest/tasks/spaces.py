@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 
+FAR = 4.0
+"""Deviations from zero at which a new policy never acts."""
+
 
 class ObservationReader:
     """Observations of a Box, Discrete or flat Dict space ↔ flat vectors of `size` numbers."""
@@ -132,10 +135,21 @@ class ActionReader:
         elif isinstance(space, spaces.Box):
             self.size = int(np.prod(space.shape))
             self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
+            self.bounded = np.isfinite(self.low) & np.isfinite(self.high)
         else:
-            raise InputError(f"the action space is a {type(space).__name__}; Box and Discrete are supported")
+            raise InputError(
+                f"the action space is a {type(space).__name__}; Box and Discrete are supported: make it one with "
+                "gymnasium.wrappers.TransformAction"
+            )
         if self.size == 0:
             raise InputError("the action space is empty")
+
+    @property
+    def is_far(self) -> bool:
+        """Whether a policy that begins around 0 with deviation 1 hardly meets the box, or a small part of it only."""
+        if self.discrete:
+            return False
+        return bool(((self.low >= FAR) | (self.high <= -FAR) | (self.high - self.low >= 10 * FAR) & self.bounded).any())
 
     def to_env(self, action: NDArray[Any]) -> Any:
         """What the environment gets: the index counted from the space's start, or the vector clipped into its box."""

@@ -9,6 +9,7 @@ import inspect
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,6 +140,11 @@ class Task:
         self.require_reward()
         return np.asarray(z.reward, float) if self.original is None else self.margin.rows(z)  # type: ignore[union-attr]
 
+    @functools.cached_property
+    def _handed_out(self) -> weakref.WeakSet[Any]:
+        """Environments that the task's function has made."""
+        return weakref.WeakSet()
+
     def make_env(self, horizon: int | None = None, render_mode: str | None = None) -> Any:
         """A new environment; `horizon` goes before the task's own, and that before the registered limit."""
         limit = self.horizon if horizon is None else horizon
@@ -148,6 +154,12 @@ class Task:
             env = self._call_env(render_mode)
         if not isinstance(env, gymnasium.Env):
             raise InputError(f"{self.name} must make a gymnasium.Env, it made a {type(env).__name__}")
+        if env.unwrapped in self._handed_out:
+            raise InputError(
+                f"{self.name}: the function has returned the same environment twice; several are played at once, so it "
+                "must make a new one every time"
+            )
+        self._handed_out.add(env.unwrapped)
         if render_mode is not None and env.render_mode != render_mode:
             raise InputError(
                 f"{self.name} makes an environment with render_mode {env.render_mode!r}; "
@@ -176,6 +188,17 @@ class Task:
             return ObservationReader(env.observation_space), ActionReader(env.action_space)
         finally:
             env.close()
+
+    def has_spaces_of(self, other: Task) -> bool:
+        """Whether a policy of one task can play the other."""
+        (seen, done), (other_seen, other_done) = self.spaces, other.spaces
+        return (seen.size, done.size, done.discrete) == (other_seen.size, other_done.size, other_done.discrete)
+
+    def describe_spaces(self) -> str:
+        """Observations and actions in a few words."""
+        observations, actions = self.spaces
+        acts = f"{actions.size} actions" if actions.discrete else f"actions of {actions.size} numbers"
+        return f"observations of {observations.size} numbers and {acts}"
 
     def cumulant(self, z: Outcomes, opponents: Outcomes, weights: ArrayLike | None = None) -> Array:
         """c(z) = Σ_j w_j M(z, z_j), the mean over the opponents without weights."""

@@ -1,0 +1,41 @@
+"""What an environment hands out, read with care; what is wrong with it names the task and the step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdcontest.arrays import Array
+from mdcontest.errors import InputError, RunError
+from mdcontest.tasks import Task
+
+
+def read_info(task: Task, info: Any, key: str, step: int) -> Array:
+    """An entry of a step's info as float64, whatever kind of number it is: margins see the same wherever it is read."""
+    if key not in info:
+        raise RunError(f"{task.name}: the info of step {step} has no entry {key!r}, it has {sorted(info)}")
+    value = np.asarray(info[key])
+    if value.dtype.kind not in "fiub":
+        raise RunError(f"{task.name}: info[{key!r}] is {info[key]!r} at step {step}; only numbers can be kept")
+    if not np.isfinite(value).all():
+        raise RunError(f"{task.name}: info[{key!r}] is {value} at step {step}; it must be finite")
+    return np.array(value, float)
+
+
+def require_finite(task: Task, obs: NDArray[Any], reward: float, step: int) -> None:
+    """An error that names the entry of an observation, or the reward, that is no finite number."""
+    bad = np.flatnonzero(~np.isfinite(obs))
+    if len(bad):
+        raise RunError(f"{task.name}: entry {bad[0]} of the observation is {obs[bad[0]]} at step {step}")
+    if not np.isfinite(reward):
+        raise RunError(f"{task.name}: the reward is {reward} at step {step}")
+
+
+def fault(task: Task, step: int, error: Exception, when: str = "") -> RunError:
+    """What an environment did wrong, as an error of ours."""
+    if isinstance(error, RunError):
+        return error
+    what = str(error) if isinstance(error, InputError) else f"the environment raised {type(error).__name__}: {error}"
+    return RunError(f"{task.name}: {what} at {when}step {step}")
