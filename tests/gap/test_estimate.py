@@ -335,7 +335,7 @@ def test_a_reward_difference():
 def test_an_observation_that_is_no_number(broken_at, own):
     """At the start, under way, and after the last step, for every kind of policy."""
     player = HPIClip(line(length=8), 0, **TINY) if own else Always(np.zeros(1))
-    with pytest.raises(InputError, match="line: an observation is not finite"):
+    with pytest.raises(InputError, match=f"line: entry 0 of the observation is nan at step {broken_at}"):
         estimate_gap(line(length=8, broken_at=broken_at), player, **FAST)
 
 

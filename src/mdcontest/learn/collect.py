@@ -137,8 +137,9 @@ def play(episodes: Sequence[Episode]) -> Iterator[Trajectory]:
             seed_player(policy, episode.seed)
             try:
                 played = play_episode(task, policy, env, episode.seed, max_steps=max(MOST_STEPS, horizon or 0))
-            except InputError as error:
-                reason = str(error).removeprefix(f"{task.name}: ")
+            except Exception as error:
+                own = isinstance(error, InputError)
+                reason = str(error).removeprefix(f"{task.name}: ") if own else f"{type(error).__name__}: {error}"
                 raise RunError(
                     f"{task.name}: the episode with seed {episode.seed} failed: {reason}; those before it are stored"
                 ) from error
