@@ -14,7 +14,8 @@ from typing import Any as _Any
 
 from mdcontest import examples, margins, solvers
 from mdcontest.conditions import Conditions, check_conditions
-from mdcontest.contest import Contest, load_contest
+from mdcontest.contest import Contest
+from mdcontest.contest_files import load_contest
 from mdcontest.errors import FileFormatError, InputError, NotUnichainError, RunError, SizeError
 from mdcontest.margins import Margin
 from mdcontest.occupancy import decision_rule, occupancy

@@ -12,7 +12,7 @@ from mdcontest import tasks
 from mdcontest.gap.ceiling import ceiling
 from mdcontest.learn.play import sample_trajectories
 from mdcontest.margins import Aggregated, BestTwoOfThree, Classes, Dense, LowRank, Pairwise, Signs
-from mdcontest.margins.base import antisymmetrise
+from mdcontest.margins.reading import antisymmetrise
 from mdcontest.tasks.suite import LARGEST_REWARD, SUITE
 from mdcontest.tasks.task import reward_difference
 from small_games import RPS, Clusters, classes, episodes_of, observed

@@ -228,6 +228,13 @@ def test_an_environment_that_is_not_new_is_refused():
         HPIClip(task, num_envs=2, **TINY)
 
 
+def test_a_task_can_be_copied_while_it_is_played():
+    task = mdc.Task(Counter, larger, name="Counter")
+    agent = HPIClip(task, **TINY)
+    for copied in (copy.copy(task), copy.deepcopy(task)):
+        assert copied.make_env().unwrapped is not agent.learner.collector.envs[0].unwrapped
+
+
 @pytest.mark.parametrize(
     ("low", "high", "far"),
     [

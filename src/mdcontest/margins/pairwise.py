@@ -10,18 +10,8 @@ from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError, SizeError
-from mdcontest.margins.base import (
-    EPS,
-    SKEW_TOLERANCE,
-    Features,
-    Margin,
-    as_columns,
-    as_finite,
-    as_labels,
-    blocks,
-    longest_sum,
-    require_skew,
-)
+from mdcontest.margins.base import EPS, Features, Margin, blocks, longest_sum
+from mdcontest.margins.reading import SKEW_TOLERANCE, as_columns, as_finite, as_labels, require_skew
 from mdcontest.outcomes import Outcomes, finite_outcomes
 
 

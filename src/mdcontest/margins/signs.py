@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
-from mdcontest.margins.base import EPS, Features, Margin, as_columns, as_scalars, longest_sum
+from mdcontest.margins.base import EPS, Features, Margin, longest_sum
 from mdcontest.margins.orders import TURN, Order, masses, signed_terms, sums_from_below
+from mdcontest.margins.reading import as_columns, as_scalars
 
 
 class Signs(Margin):

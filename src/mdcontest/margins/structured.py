@@ -10,20 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array
-from mdcontest.margins.base import (
-    BLOCK_PAIRS,
-    EPS,
-    Features,
-    Margin,
-    as_columns,
-    as_finite,
-    as_labels,
-    as_scalars,
-    blocks,
-    longest_sum,
-    require_skew,
-    summed,
-)
+from mdcontest.margins.base import BLOCK_PAIRS, EPS, Features, Margin, blocks, longest_sum, summed
+from mdcontest.margins.reading import as_columns, as_finite, as_labels, as_scalars, require_skew
 
 
 class RewardDifference(Margin):

@@ -17,7 +17,7 @@ import numpy as np
 
 from mdcontest.arrays import Array, Ints, Mask
 from mdcontest.errors import InputError
-from mdcontest.margins.base import as_finite
+from mdcontest.margins.reading import as_finite
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.preferences.labels import targets
 

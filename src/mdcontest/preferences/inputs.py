@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
-from mdcontest.margins.base import as_finite
+from mdcontest.margins.reading import as_finite
 from mdcontest.outcomes import Outcomes
 
 FIELDS = ("obs", "action", "next_obs")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
-import os
-import sys
-import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.wrappers import TimeLimit
 from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array
@@ -24,8 +19,10 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.interrupts import held
 from mdcontest.margins import Margin, Pairwise, RewardDifference
-from mdcontest.margins.base import as_finite, averaged
+from mdcontest.margins.base import averaged
+from mdcontest.margins.reading import as_finite
 from mdcontest.outcomes import Outcomes
+from mdcontest.tasks.environments import limited, make_registered, quiet_mujoco
 from mdcontest.tasks.spaces import ActionReader, ObservationReader
 
 EndedMargin = float | Callable[[Outcomes], Any]
@@ -145,12 +142,16 @@ class Task:
         """Environments that the task's function has made."""
         return weakref.WeakSet()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has made no environments."""
+        return {name: value for name, value in self.__dict__.items() if name != "_handed_out"}
+
     def make_env(self, horizon: int | None = None, render_mode: str | None = None) -> Any:
         """A new environment; `horizon` goes before the task's own, and that before the registered limit."""
         limit = self.horizon if horizon is None else horizon
-        with held(), _quiet_mujoco():  # a window library they load starts a Python to read a version
+        with held(), quiet_mujoco():  # a window library they load starts a Python to read a version
             if isinstance(self.env, str):
-                return _make_registered(self.env, limit, render_mode, self.env_settings)
+                return make_registered(self.env, limit, render_mode, self.env_settings)
             env = self._call_env(render_mode)
         if not isinstance(env, gymnasium.Env):
             raise InputError(f"{self.name} must make a gymnasium.Env, it made a {type(env).__name__}")
@@ -165,7 +166,7 @@ class Task:
                 f"{self.name} makes an environment with render_mode {env.render_mode!r}; "
                 f"let the function that makes it take render_mode, or pass render_mode={render_mode!r} inside it"
             )
-        return env if limit is None else _limited(env, limit)
+        return env if limit is None else limited(env, limit)
 
     def _call_env(self, render_mode: str | None) -> Any:
         """The environment that the task's function makes; `render_mode` goes to functions that take one."""
@@ -233,58 +234,3 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task({self.name}, {type(self.margin).__name__})"
-
-
-def _limited(env: Any, limit: int) -> Any:
-    """The environment cut off after `limit` steps, whatever limit it came with."""
-    layer = env
-    while layer is not layer.unwrapped:
-        if type(layer) is TimeLimit:
-            layer._max_episode_steps = limit
-            return env
-        layer = layer.env
-    return TimeLimit(env, limit)
-
-
-def _make_registered(env_id: str, limit: int | None, render_mode: str | None, settings: Mapping[str, Any]) -> Any:
-    arguments = dict(settings)
-    if limit is not None:
-        arguments["max_episode_steps"] = limit
-    if render_mode is not None:
-        arguments["render_mode"] = render_mode
-        if not os.environ.get("DISPLAY") and sys.platform == "linux":
-            os.environ.setdefault("MUJOCO_GL", "egl")  # pictures without a display
-    try:
-        # The checker tests every step for faults that the rollout reports better, at 10 µs a step.
-        return gymnasium.make(env_id, disable_env_checker=True, **arguments)
-    except gymnasium.error.Error as error:
-        raise InputError(f"cannot make the environment {env_id}: {error}") from None
-    except TypeError as error:
-        raise InputError(f"the environment {env_id} does not take these settings: {error}") from None
-    except ModuleNotFoundError as error:
-        raise InputError(f"the environment {env_id} needs the package {error.name}, which is not installed") from None
-    except Exception as error:
-        raise InputError(f"cannot make the environment {env_id}: {type(error).__name__}: {error}") from error
-
-
-@contextlib.contextmanager
-def _quiet_mujoco() -> Iterator[None]:
-    """MuJoCo writes warnings about a model to MUJOCO_LOG.TXT in the working folder; make them Python's instead."""
-    try:
-        import mujoco
-    except ImportError:
-        yield
-        return
-    except Exception as error:  # e.g. a value of MUJOCO_GL that it does not know
-        raise InputError(f"MuJoCo cannot be loaded: {error}") from error
-
-    def warn(text: str) -> None:
-        if "settotalmass" not in text:  # HalfCheetah's own file, nothing its user could do about
-            warnings.warn(text, stacklevel=2)
-
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(warn)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(before)

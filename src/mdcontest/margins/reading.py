@@ -1,0 +1,81 @@
+"""Features and matrices from outside, checked: errors name the first entry, or the pair, that is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mdcontest.arrays import Array, read_numbers
+from mdcontest.errors import InputError
+
+SKEW_TOLERANCE = 1e-8
+"""M + Mᵀ may differ from zero by this much, relative to max |M|, before it is an error."""
+
+
+def as_scalars(values: Any, what: str) -> Array:
+    """One number a pair from [n], [S, A] or [n, 1]; finite."""
+    array = as_finite(values, what)
+    if array.ndim not in (1, 2):
+        raise InputError(f"{what} must have shape (n,) or (S, A), got {array.shape}")
+    return array.reshape(-1)
+
+
+def as_labels(values: Any, what: str, number: int, of: str) -> NDArray[np.int64]:
+    """One whole number from 0 to number − 1 a pair."""
+    labels = as_scalars(values, what)
+    wrong = np.flatnonzero((labels != np.floor(labels)) | (labels < 0) | (labels >= number))
+    if len(wrong):
+        raise InputError(f"{what}[{wrong[0]}] is {labels[wrong[0]]:g}; there are {number} {of}, 0 to {number - 1}")
+    return labels.astype(np.int64)
+
+
+def as_columns(values: Any, what: str, columns: int | None = None) -> Array:
+    """d numbers a pair from [n, d] or [S, A, d]; finite."""
+    array = as_finite(values, what)
+    if array.ndim not in (2, 3):
+        raise InputError(f"{what} must have shape (n, d) or (S, A, d), got {array.shape}")
+    array = array.reshape(-1, array.shape[-1])
+    if columns is not None and array.shape[1] != columns:
+        raise InputError(f"{what} must have {columns} columns, got {array.shape[1]}")
+    return array
+
+
+def as_finite(values: Any, what: str) -> Array:
+    """A float64 array without NaN or infinity, or an error that names the first bad entry."""
+    array = read_numbers(values, what)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"{what}{list(where)} is {array[where]}; every entry must be a finite number")
+    if array.size == 0:
+        raise InputError(f"{what} is empty")
+    return array
+
+
+def antisymmetrise(M: ArrayLike) -> Array:
+    """The skew part (M − Mᵀ)/2 of a square matrix; of shape [S, A, S, A], with pairs as its rows and columns."""
+    array = as_finite(M, "M")
+    size = math.prod(array.shape[: array.ndim // 2])
+    if array.ndim not in (2, 4) or array.shape != array.shape[: array.ndim // 2] * 2:
+        raise InputError(f"M must have shape (n, n) or (S, A, S, A), got {array.shape}")
+    square = array.reshape(size, size)
+    # Halves first: the difference of two large numbers could overflow.
+    return (square / 2 - square.T / 2).reshape(array.shape)
+
+
+def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str) -> Array:
+    """M with its rounding errors removed, or an error that names the worst pair."""
+    if M.ndim != 2 or M.shape[0] != M.shape[1]:
+        raise InputError(f"{what} must be a square matrix, got shape {M.shape}")
+    excess = np.abs(M / 2 + M.T / 2)
+    worst = np.unravel_index(np.argmax(excess), M.shape)
+    if excess[worst] > SKEW_TOLERANCE * np.abs(M).max() / 2:
+        i, j = int(worst[0]), int(worst[1])
+        raise InputError(
+            f"margin is not skew-symmetric: {what}[{name(i)},{name(j)}] + {what}[{name(j)},{name(i)}] = "
+            f"{M[i, j] + M[j, i]:.6g}; pass margins.antisymmetrise({what}) if you mean its skew part"
+        )
+    return antisymmetrise(M)

@@ -1,0 +1,71 @@
+"""Making environments: by id or cut off after so many steps, without a display and without files left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium
+from gymnasium.wrappers import TimeLimit
+
+from mdcontest.errors import InputError
+
+
+def limited(env: Any, limit: int) -> Any:
+    """The environment cut off after `limit` steps, whatever limit it came with."""
+    layer = env
+    while layer is not layer.unwrapped:
+        if type(layer) is TimeLimit:
+            layer._max_episode_steps = limit
+            return env
+        layer = layer.env
+    return TimeLimit(env, limit)
+
+
+def make_registered(env_id: str, limit: int | None, render_mode: str | None, settings: Mapping[str, Any]) -> Any:
+    """An environment by its Gymnasium id; what stands in the way is an error in words."""
+    arguments = dict(settings)
+    if limit is not None:
+        arguments["max_episode_steps"] = limit
+    if render_mode is not None:
+        arguments["render_mode"] = render_mode
+        if not os.environ.get("DISPLAY") and sys.platform == "linux":
+            os.environ.setdefault("MUJOCO_GL", "egl")  # pictures without a display
+    try:
+        # The checker tests every step for faults that the rollout reports better, at 10 µs a step.
+        return gymnasium.make(env_id, disable_env_checker=True, **arguments)
+    except gymnasium.error.Error as error:
+        raise InputError(f"cannot make the environment {env_id}: {error}") from None
+    except TypeError as error:
+        raise InputError(f"the environment {env_id} does not take these settings: {error}") from None
+    except ModuleNotFoundError as error:
+        raise InputError(f"the environment {env_id} needs the package {error.name}, which is not installed") from None
+    except Exception as error:
+        raise InputError(f"cannot make the environment {env_id}: {type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def quiet_mujoco() -> Iterator[None]:
+    """MuJoCo writes warnings about a model to MUJOCO_LOG.TXT in the working folder; make them Python's instead."""
+    try:
+        import mujoco
+    except ImportError:
+        yield
+        return
+    except Exception as error:  # e.g. a value of MUJOCO_GL that it does not know
+        raise InputError(f"MuJoCo cannot be loaded: {error}") from error
+
+    def warn(text: str) -> None:
+        if "settotalmass" not in text:  # HalfCheetah's own file, nothing its user could do about
+            warnings.warn(text, stacklevel=2)
+
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(warn)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
