@@ -153,7 +153,7 @@ class _PolicyIteration:
         q = state_action_values(self.contest, self.r, h)
         excess = float((q - h[:, None]).max())
         best = self.found
-        if gain > best.gain:
+        if not gain <= best.gain:  # also where it is no number, so that there is a policy to return
             best = replace(best, actions=actions, gain=gain)
         if excess < best.excess:  # any h gives a bound, and an earlier one may be tighter by a rounding error
             best = replace(best, h=h, excess=excess)
