@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
 
 import mdcontest as mdc
 from mdcontest import restart_chain
@@ -13,6 +14,7 @@ from mdcontest.occupancy import by_sweeps
 from mdcontest.regenerative import Regenerative
 from mdcontest.values import evaluate, one_hot, optimal_average_reward
 from random_contests import random_rule
+from strategies import seeds
 
 
 def grid(side, restart):
@@ -84,6 +86,39 @@ def test_improvements_travel_along_a_line(seed):
     best = best_on_a_line(contest, mdc.cumulant(contest, uniform), eps)
     assert mdc.optimality_gap(contest, uniform) == pytest.approx(best, abs=1e-9)
     assert mdc.solve(contest, mdc.solvers.PolicyGeneration()).status == "solved"
+
+
+def any_graph(rng):
+    """A few random successors, a line, a ring that is left rarely, or traps; restarts down to 1e-10."""
+    S, A, kind = int(rng.integers(2, 60)), int(rng.integers(1, 4)), rng.choice(["random", "line", "ring", "traps"])
+    P = np.zeros((S, A, S))
+    for s, a in np.ndindex(S, A):
+        if kind == "random":
+            P[s, a, rng.choice(S, min(S, 3), replace=False)] = rng.dirichlet(np.ones(min(S, 3)))
+        elif kind == "line":
+            P[s, a, np.clip(s + a - A // 2 + (A == 1), 0, S - 1)] = 1
+        elif kind == "ring":
+            P[s, a, (s + a + 1) % S] = 1 - 1e-3
+            P[s, a, s] += 1e-3
+        else:
+            P[s, a, s] = 0.9
+            P[s, a, rng.integers(S)] += 0.1
+    base = mdc.Contest.from_mdp(sp.csr_array(P.reshape(S * A, S)), rng.dirichlet(np.ones(S)), np.zeros((S, A)))
+    eps = 10.0 ** -rng.integers(1, 11)
+    layered = rng.random() < 0.3 and S < 50
+    return (base.finite_horizon(3) if layered else base).with_restart(eps), eps
+
+
+@given(seeds)
+def test_sweeps_and_factors_find_policies_that_earn_the_same(seed):
+    rng = np.random.default_rng(seed)
+    contest, eps = any_graph(rng)
+    reward = rng.normal(size=(contest.num_states, contest.num_actions))
+    factored = optimal_average_reward(contest, reward)
+    swept = Regenerative(contest.dynamics).respond(reward, 1e-12 * np.abs(reward).max(), exact=True)
+    rounding = 1e-9 + 1e-14 / eps
+    assert swept.low == pytest.approx(factored.gain, abs=rounding)
+    assert swept.high == pytest.approx(swept.low, abs=10 * rounding)
 
 
 WORLDS = [

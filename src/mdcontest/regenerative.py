@@ -25,6 +25,9 @@ from mdcontest.errors import InputError
 from mdcontest.restart_chain import RestartChain
 from mdcontest.transitions import Transitions
 
+STALE = 1000
+"""Policies among which the two ends must come nearer than ever: in the last digits they only go up and down."""
+
 
 @dataclass
 class Response:
@@ -134,30 +137,31 @@ class Regenerative:
     def _iterate(self, r: Array, goal: float, found: Response, exact: bool, step: Any, patience: int) -> bool:
         """Measure and step until the goal, or False where `patience` steps hardly narrow the two ends.
 
-        The last method goes on as long as either end moves: policies that it has left never come back.
+        The last method has no other to give way to; it ends where a step finds nothing to do any more.
         """
         highs: list[float] = []
-        lows: list[float] = [-np.inf]
-        best = (np.inf, found.h)
+        lows: list[float] = []
+        best, least, stale = (np.inf, found.h), np.inf, 0
         while True:
             gain = self._measure(r, found)
             if found.high < best[0]:
                 best = (found.high, found.h.copy())
             span = found.high - found.low
+            least, stale = (span, 0) if span < least else (least, stale + 1)
             highs.append(found.high)
             if not np.isfinite(span):
                 raise InputError("values overflow: the margins are too large for so rare a restart; divide them")
             floor = 1e-15 * (np.abs(r).max() + np.abs(found.h).max())
             narrow = span <= (0.5 * goal if exact else max(0.1 * abs(found.high), 0.2 * goal))
-            settled = not exact and found.low > goal and found.low - lows[-1] <= 0.05 * found.low
+            before = lows[-1] if lows else -np.inf
+            settled = not exact and found.low > goal and found.low - before <= 0.05 * found.low
             lows.append(found.low)
             if narrow or settled or (not exact and found.high <= goal) or span <= floor:
                 break
-            if len(self._methods) > 1 and _hardly_narrow(highs, lows[1:], patience):
+            if len(self._methods) > 1 and _hardly_narrow(highs, lows, patience):
                 return False
-            if len(self._methods) == 1 and _stand_still(highs, lows[1:], patience, floor):
+            if step(r, found, gain) is False or (len(self._methods) == 1 and stale > STALE):
                 break  # rounding is all there is
-            step(r, found, gain)
         if best[0] < found.high:
             found.high, found.h = best
         return True
@@ -200,47 +204,63 @@ class Regenerative:
         return self._iterate(r, goal, found, exact, step, patience=12)
 
     def _policy_iteration(self, r: Array, goal: float, found: Response, exact: bool) -> bool:
-        def step(r: Array, found: Response, gain: Array) -> None:
-            from mdcontest import sweeps
+        met: set[bytes] = set()  # where digits are lost the iteration can go in circles
+        evaluated, earned, trusts_sweeps = b"", -np.inf, True
 
-            P0, mu = self.P0, self.mu
-            h = self._until_restart(r, found)
-            # A greedy step alone carries an improvement one state further; these carry it all the way, and from below.
-            for backward in (False, True):
-                sweeps.relax_best(
-                    P0.indptr, P0.indices, P0.data, self.more, float(mu @ h), r, h, found.actions, backward
-                )
-            found.h, found.sweeps = h - mu @ h, found.sweeps + 2
+        def step(r: Array, found: Response, gain: Array) -> bool:
+            nonlocal evaluated, earned, trusts_sweeps
+            if found.actions.tobytes() == evaluated:
+                return False  # greedy for its own values: optimal
+            trusts_sweeps = trusts_sweeps and found.low >= earned - 1e-12 * abs(earned)
+            earned = max(earned, found.low)
+            choices = [self._ahead(r, found), found.actions] if trusts_sweeps else [found.actions]
+            fresh = [actions for actions in choices if actions.tobytes() not in met]
+            if not fresh:
+                return False
+            found.actions, evaluated = fresh[0], fresh[0].tobytes()
+            met.add(evaluated)
+            found.h = self._relative(r, found)
+            return True
 
-        return self._iterate(r, goal, found, exact, step, patience=8)
+        return self._iterate(r, goal, found, exact, step, patience=0)
 
-    def _until_restart(self, r: Array, found: Response) -> Array:
-        """What the policy earns until ε strikes: h = r + more μ·h + P₀ h, shape [S]."""
+    def _ahead(self, r: Array, found: Response) -> Ints:
+        """Actions by sweeps to and fro, which carry improvements all the way where a greedy step moves them one state.
+
+        From below, where h ≤ r − g + P₀ h for greedy actions, h only rises, and the actions earn g or more. Where
+        states are hardly ever left, a sweep can make too much of a rounding error in h; so h itself is left alone, and
+        sweeps are not trusted any more once they have chosen what earns less.
+        """
+        from mdcontest import sweeps
+
+        P0, h, right, actions = self.P0, found.h - self.mu @ found.h, r - found.low, found.actions.copy()
+        for backward in (False, True):
+            sweeps.relax_best(P0.indptr, P0.indices, P0.data, self.more, 0.0, right, h, actions, backward)
+        found.sweeps += 2
+        return actions
+
+    def _relative(self, r: Array, found: Response) -> Array:
+        """Values of the policy: h = r − g + P₀ h with μ·h = 0, shape [S]."""
         chain, own = self._policy(r, found.actions)
-        guess = found.h - self.mu @ found.h + own.mean() / self.eps
-        earned = chain.solve(own, guess, 1e-13)
+        guess = found.h - self.mu @ found.h
+        earned = chain.solve(own, guess + own.mean() / self.eps, 1e-13)
         if not len(chain.more):
-            return earned
-        # (I − P₀)⁻¹ more = 1 − ε·time, as rows of I − P₀ sum to ε + more; so h = earned + μ·h (1 − ε·time).
+            return np.asarray(earned - self.mu @ earned)
+        # Of a restart beyond ε, μ·h = 0 is known once g is: two solves, one for what is earned, one for time.
         time = chain.solve(np.ones(self.num_states), np.full(self.num_states, 1 / self.eps), 1e-13)
-        level = (self.mu @ earned) / (self.eps * (self.mu @ time))
-        return np.asarray(earned + level * (1 - self.eps * time))
+        return np.asarray(earned - (self.mu @ earned) / (self.mu @ time) * time)
 
     def _policy(self, r: Array, actions: Ints) -> tuple[RestartChain, Array]:
         return self.chain(actions), r.reshape(self.num_states, -1)[np.arange(self.num_states), actions]
 
 
 def _hardly_narrow(highs: list[float], lows: list[float], patience: int) -> bool:
-    """Whether the last half of so many steps has left most of what the first half had between the two ends."""
-    spans = [high - low for high, low in zip(highs, lows, strict=True)]
+    """Whether the last half of so many steps has left most of what the first half had between the two ends.
+
+    Where the ends go to and fro, as in chains with a period, that can look like progress for ever; so the nearest they
+    came is looked at as well, over four times as many steps.
+    """
+    spans = [high - low for high, low in zip(highs[-8 * patience :], lows[-8 * patience :], strict=True)]
+    if len(spans) == 8 * patience and min(spans[4 * patience :]) > 0.3 * min(spans[: 4 * patience]):
+        return True
     return len(spans) > patience and min(spans[-patience // 2 :]) > 0.3 * max(spans[-1 - patience : -patience // 2])
-
-
-def _stand_still(highs: list[float], lows: list[float], patience: int, floor: float) -> bool:
-    """Whether the last steps have moved neither end beyond rounding."""
-    if len(highs) <= patience:
-        return False
-    return (
-        min(highs[-patience:]) > min(highs[:-patience]) - floor
-        and max(lows[-patience:]) < max(lows[:-patience]) + floor
-    )
