@@ -76,14 +76,15 @@ def trends(evidence: Evidence) -> Finding:
     }
     said, good = [], []
     for task, distance in measures.items():
-        pairs = []
+        pairs, seeds = [], set()
         for run in (run for run in evidence.store("nontransitive").runs if run.task == task):
             brackets, done = own_brackets(run), tables(run)
             pairs += [(brackets[s].best_response.value, distance(done[s])) for s in brackets if s in done]
+            seeds |= {run.seed} if brackets else set()
         if len(pairs) > 2 and all(len(set(column)) > 1 for column in zip(*pairs, strict=True)):
             rank = float(stats.spearmanr(*zip(*pairs, strict=True)).statistic)
-            said.append(f"{task}: Spearman {number(rank)} over {len(pairs)} policies")
-            good.append(rank > 0)
+            said.append(f"{task}: Spearman {number(rank)} over {len(pairs)} policies of {len(seeds)} seeds")
+            good.append(None if len(seeds) < st.MIN_SEEDS else rank > 0)
     return Finding("; ".join(said) or "not run", decided(_all(good, len(measures))))
 
 

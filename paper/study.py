@@ -16,6 +16,7 @@ from mdcontest.commands.options import seeds, steps
 from mdcontest.commands.sweeping import print_plan, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
+from mdcontest.experiments.jobs import GAP
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.interrupts import noted
 from mdcontest.settings import algorithm_name
@@ -111,14 +112,24 @@ def write_page(store: Store, folder: Path, title: str, baseline: str | None) -> 
 
 
 def wanted(jobs: list[Job], missing: bool) -> list[Job]:
-    """Each run once, whichever sweeps it is part of; only those that were never recorded, if that is asked for."""
-    known = {row["run"] for row in recorded.read_tables()["runs"]} if missing else set()
+    """Each run once, whichever sweeps it is part of; only those that were never recorded, if that is asked for.
+
+    A run whose brackets were not all recorded is wanted, too.
+    """
+    tables: recorded.Tables = recorded.read_tables() if missing else {"runs": [], "gaps": []}
+    known = {row["run"] for row in tables["runs"]}
+    measured = {(row["run"], row["step"], row["returned"]) for row in tables["gaps"]}
     found: dict[str, Job] = {}
     for job in jobs:
         there = found.setdefault(job.folder, job)
         after = {one.key: one for one in (*there.then, *job.then)}
         found[job.folder] = replace(there, then=tuple(after.values()))
-    return [job for folder, job in found.items() if Path(folder).name not in known]
+
+    def is_recorded(job: Job) -> bool:
+        run, gaps = Path(job.folder).name, [after.content for after in job.then if after.kind == GAP]
+        return run in known and all((run, gap["steps"], gap["returned"]) in measured for gap in gaps)
+
+    return [job for job in found.values() if not is_recorded(job)]
 
 
 def change_sweeps(sweeps: Sequence[Sweep], options: argparse.Namespace) -> list[Sweep]:

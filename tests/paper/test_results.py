@@ -16,6 +16,7 @@ import recorded
 from claims import CLAIMS
 from evidence import Evidence
 from judging import FAILS, HOLDS, UNKNOWN
+from recorded_results import paper_settings, record_runs, rows_with
 from results_page import results_page
 from scipy import stats
 from selections import NT, PAPER, STEPS, SUITE
@@ -24,7 +25,6 @@ from mdcontest import tasks
 from mdcontest.experiments.store import Gap
 from mdcontest.gap.bracket import GapBracket, Measured
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW
-from recorded_results import paper_settings, record_runs, rows_with
 from report.stores import CLASSES, learning_episodes, write_run, write_shares
 
 FOLDER = Path(recorded.__file__).parent
@@ -229,8 +229,8 @@ def made_up(runs):
     """Evidence of runs given as task, algorithm, tables and gaps."""
     settings = {"returned": "mixture"}
     found = [
-        SimpleNamespace(task=task, algorithm=algorithm, settings=settings, behaviour=about, gaps=gaps)
-        for task, algorithm, about, gaps in runs
+        SimpleNamespace(task=task, algorithm=algorithm, seed=seed, settings=settings, behaviour=about, gaps=gaps)
+        for seed, (task, algorithm, about, gaps) in enumerate(runs)
     ]
     return SimpleNamespace(store=lambda name: SimpleNamespace(runs=found))
 
@@ -269,15 +269,16 @@ def test_trends():
     }
     falling, rising, level = ((0.9, 0.4, 0.2, 0.1), (0.1, 0.2, 0.4, 0.9), (0.5,) * 4)
 
-    def verdict(*values):
+    def verdict(*values, seeds=5):
         gaps = [[gap_at(step, value) for step, value in enumerate(one, start=1)] for one in values]
         runs = [(task, "hpi", about[task], found) for task, found in zip(about, gaps, strict=False)]
-        return behaviour.trends(made_up(runs))
+        return behaviour.trends(made_up(runs * seeds))
 
     assert verdict(falling, falling).verdict == HOLDS
-    assert "Spearman 1.000 over 4 policies" in verdict(falling).numbers
+    assert verdict(falling, falling, seeds=4).verdict == verdict(rising, seeds=4).verdict == UNKNOWN
+    assert "Spearman 1.000 over 20 policies of 5 seeds" in verdict(falling).numbers
     assert verdict(falling, rising).verdict == verdict(rising, falling).verdict == verdict(rising).verdict == FAILS
-    assert {verdict(*some).verdict for some in ((), (falling,), (falling, level), (falling, falling[:2]))} == {UNKNOWN}
+    assert {verdict(*some).verdict for some in ((), (falling,), (falling, level), (falling, ()))} == {UNKNOWN}
 
 
 def test_shares_come_through_the_tables(tmp_path):

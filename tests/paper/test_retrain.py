@@ -148,23 +148,28 @@ def test_a_run_of_two_sweeps_is_one_job_with_what_follows_in_both():
 
 
 def test_recorded_runs_are_not_missing(monkeypatch):
-    """A recorded run is left out with all that would follow it, also if its gaps were never recorded.
-
-    They are measured on the run's own folder, with its checkpoints, which the tables do not have.
-    """
-    jobs = jobs_of(("mixture",))
-    known = Path(jobs[1].folder).name
-    tables = {name: [] for name in recorded.SCHEMAS} | {"runs": [{"run": known}]}
+    """A recorded run is left out with all that would follow it; one whose gaps were not all recorded is not."""
+    jobs = jobs_of(("mixture", "last"))
+    whole, half = (Path(job.folder).name for job in jobs[1:3])
+    gaps = [
+        {"run": whole, "returned": "mixture"},
+        {"run": whole, "returned": "last"},
+        {"run": half, "returned": "last"},
+    ]
+    tables = {name: [] for name in recorded.SCHEMAS} | {
+        "runs": [{"run": whole}, {"run": half}],
+        "gaps": [gap | {"step": 512} for gap in gaps],
+    }
     monkeypatch.setattr(recorded, "read_tables", lambda: tables)
     assert len(study.wanted(jobs, missing=False)) == len(jobs) == 4
     left = study.wanted(jobs, missing=True)
-    assert [job.folder for job in left] == [job.folder for job in jobs if Path(job.folder).name != known]
+    assert [job.folder for job in left] == [job.folder for job in jobs if Path(job.folder).name != whole]
     assert all(job.then for job in left)
 
 
 def test_where_nothing_is_missing_nothing_is_run(monkeypatch, capsys, tmp_path):
     names = [{"run": Path(job.folder).name} for job in jobs_of(())]
-    monkeypatch.setattr(recorded, "read_tables", lambda: {"runs": names})
+    monkeypatch.setattr(recorded, "read_tables", lambda: {"runs": names, "gaps": []})
     monkeypatch.setattr(sys, "argv", ["study.py", "--missing", "--out", str(tmp_path / "out")])
     assert study.main(study.Study("name", "title", "figure", (SWEEP,), (SWEEP,))) == 0
     assert capsys.readouterr().out.startswith("nothing is missing")
