@@ -7,12 +7,12 @@ from claims import CLAIMS
 from evidence import Evidence
 from figures import curves_figures
 from judging import FAILS, HOLDS, UNKNOWN
+from recorded_results import paper_settings, record_runs, rows_with
 from scipy import stats
 from second_look import second_look
 from selections import ETAS, HORIZONS, NT, STEPS
 
 from mdcontest.report.statistics import HIGHER, LOWER, TOO_FEW
-from recorded_results import paper_settings, record_runs, rows_with
 from report.stores import write_gap, write_run
 
 SEEDS = range(5)
