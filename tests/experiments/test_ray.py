@@ -134,6 +134,7 @@ def small_sweep(whole_sweep, tmp_path):
     return [*whole_sweep, "--algos", algorithms, "--seeds", seeds, "--out", tmp_path / "runs"]
 
 
+@pytest.mark.skipif(not FULL, reason="a cluster takes most of a minute; make test-slow starts several")
 @pytest.mark.timeout(300)
 def test_a_node_that_dies(cluster, small_sweep, undisturbed, tmp_path):
     """Its runs go on on the other one, from their checkpoints; every result is that of a local sweep."""
