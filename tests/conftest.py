@@ -21,7 +21,7 @@ COMMON = {
     "database": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 }
-settings.register_profile("reduced", max_examples=25, **COMMON)
+settings.register_profile("reduced", max_examples=20, **COMMON)
 settings.register_profile("full", max_examples=250, **COMMON)
 settings.load_profile("full" if FULL else "reduced")
 
