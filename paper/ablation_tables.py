@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from evidence import Evidence, shown
-from judging import short
+from judging import beside, short
 from markdown import table
 from selections import ETAS, HORIZONS, NAMES, NT, PAPER_LEARNED, PAPER_NT, SUITE
 
 from mdcontest.arrays import Array
-from mdcontest.report.statistics import TOO_FEW, Interval, student_interval
+from mdcontest.report.statistics import Interval, student_interval
 from mdcontest.report.study import Scores
 from mdcontest.report.study_gaps import GapSeries, gap_series
 
@@ -96,7 +96,7 @@ def learned(evidence: Evidence) -> str:
         for name in NAMES:
             areas = [evidence.scores(study, task, name) for study in (own, "learned margins")]
             if areas[1] is not None:
-                verdict = _beside(evidence.verdict("learned margins", task, name), paper.get(name, {}).get(task))
+                verdict = beside(evidence.verdict("learned margins", task, name), paper.get(name, {}).get(task))
                 rows.append([short(task), NAMES[name], *(shown(one.area if one else None) for one in areas), verdict])
     if not rows:
         return ""
@@ -105,9 +105,3 @@ def learned(evidence: Evidence) -> str:
         "are not named were not run.\n\n"
         + table(["task", "algorithm", "own margin", "learned margin", "against SPPO, both learned"], rows)
     )
-
-
-def _beside(ours: str, theirs: str | None) -> str:
-    if theirs is None:
-        return "–"
-    return ours if ours in (theirs, TOO_FEW) else f"**{ours}** (paper: {theirs})"

@@ -72,6 +72,13 @@ def more_often_higher(verdicts: Mapping[str, str]) -> Finding:
     return Finding(f"{said} of {len(verdicts)}{_open(verdicts)}", decided(holds))
 
 
+def beside(ours: str, theirs: str | None) -> str:
+    """Our verdict, in bold with the paper's where that is another one; a dash where the paper has none."""
+    if theirs is None:
+        return "–"
+    return ours if ours in (theirs, TOO_FEW) else f"**{ours}** (paper: {theirs})"
+
+
 def count(verdicts: Mapping[str, str]) -> dict[str, int]:
     """Tasks by verdict."""
     found = list(verdicts.values())

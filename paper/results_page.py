@@ -9,12 +9,10 @@ import numpy as np
 from ablation_tables import sections
 from claims import CLAIMS
 from evidence import Evidence, number, shown
-from judging import FAILS, HOLDS, UNKNOWN, Claim, short
+from judging import FAILS, HOLDS, UNKNOWN, Claim, beside, short
 from markdown import table
 from second_look import second_look
 from selections import NAMES, PAPER, SUITE
-
-from mdcontest.report.statistics import TOO_FEW
 
 HEAD = """# What the paper claims, and what we measured
 
@@ -85,10 +83,7 @@ def _suite(evidence: Evidence) -> str:
         for name in NAMES:
             one = evidence.scores("suite", task, name)
             cells.append(shown(one.area if one else None))
-        for name in ("hpi-clip", "hpi"):
-            ours, theirs = evidence.verdict("suite", task, name), PAPER[name][task]
-            cells.append(ours if ours in (theirs, TOO_FEW) else f"**{ours}** (paper: {theirs})")
-        rows.append(cells)
+        rows.append(cells + [beside(evidence.verdict("suite", task, name), PAPER[name][task]) for name in PAPER])
     head = ["task", *NAMES.values(), "HPI-Clip against SPPO", "HPI against SPPO"]
     text = (
         "Episodes of up to 2048 steps, so that returns are larger than those of public tables. Bold is where the paper "

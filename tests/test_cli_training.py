@@ -211,6 +211,7 @@ BAD = {
     "out is too long": ([*RPS, "--steps", 64, "--out", "x" * 300], ""),
     "out is no name": ([*RPS, "--steps", 64, "--out", "a\0b"], ""),
     "too large": ([*RPS, "--num-steps", 10**13], ""),
+    "a rate too large": ([*RPS, "--learning-rate", 1e30], "learning_rate = 1e+30 is too large; it must be below 1e+15"),
     "far too large": ([*RPS, "--num-steps", 10**20], ""),
     "resume nothing": (["train", "--resume", "nowhere"], "cannot read the folder nowhere"),
     "resume a file": (["train", "--resume", "a-file"], "cannot read the folder a-file"),
@@ -265,6 +266,7 @@ def test_bad_input_is_two_with_one_clear_line(case, run, trained, tmp_path, monk
     [
         (["train", "RPSContinuous", "--algo", "dqn"], "invalid choice: 'dqn'"),
         (["train", "RPSContinuous", "--steps", "0"], "no number of steps"),
+        (["compare", "dataset", "--pairs", "0"], "'0' is no whole number of at least 1"),
         (["train", "RPSContinuous", "--steps", "many"], "no number of steps"),
         (["train", "RPSContinuous", "--steps", "nan"], "no number of steps"),
         (["train", "RPSContinuous", "--steps", "inf"], "no number of steps"),

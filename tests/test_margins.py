@@ -233,6 +233,10 @@ ERRORS = {
     "skew part of a list": (lambda: margins.antisymmetrise([1, 2, 3]), r"got \(3,\)"),
     "skew part of three axes": (lambda: margins.antisymmetrise(np.ones((2, 2, 2))), r"got \(2, 2, 2\)"),
     "skew part of NaN": (lambda: margins.antisymmetrise([[0, NAN], [0, 0]]), r"M\[0, 1\] is nan"),
+    "features of other outcomes": (
+        lambda: margins.RewardDifference(lambda z: z[:-1]).rows(np.arange(3.0)),
+        "features have 2 rows for 3 outcomes",
+    ),
     "no opponents": (lambda: margins.RewardDifference([1.0, 2.0]).against([0], []), "no opponents"),
     "empty": (lambda: margins.RewardDifference([]), "empty"),
 }

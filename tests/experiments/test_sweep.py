@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from mdcontest.cli import main
+from mdcontest.commands import sweeping
+from mdcontest.commands.options import json_or_text
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.experiments.sweep import GapPlan, Sweep, make_sweep, read_sweep
 from mdcontest.gap.curve import GapRequest
@@ -316,6 +318,21 @@ def test_a_sweep_in_flags(planned):
     assert len(sweep.runs(out)) == 2 * 2 * 3 * 4
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,4,16", [1, 4, 16]),
+        ("[8,8],[4]", [[8, 8], [4]]),
+        ("[[8,8],[4]]", [[8, 8], [4]]),
+        ("corrected,printed", ["corrected", "printed"]),
+        ("true,false", [True, False]),
+        ("0.5", [0.5]),
+    ],
+)
+def test_values_of_a_grid_in_a_flag(text, values):
+    assert sweeping._values(json_or_text(text)) == values
+
+
 def test_settings_of_every_task(planned):
     sweep, _ = planned("--tasks", "RPSCorridor, RPSContinuous", "--task-setting", "end=0.2")
     assert sweep.task_settings == {"RPSCorridor": {"end": 0.2}, "RPSContinuous": {"end": 0.2}}
@@ -340,6 +357,7 @@ def test_flags_before_a_file(planned, tmp_path):
         (["--tasks", ""], "tasks must be a list of names"),
         (["--tasks", "RPSCorridor", "--grid", "gamma"], "--grid gamma: write KEY=VALUE"),
         (["--tasks", "RPSCorridor", "--grid", "gama=1"], "did you mean gamma"),
+        (["--tasks", "RPSCorridor", "--grid", "eta=1,3", "--eta", "2"], "--grid varies eta, so --eta would have no"),
         (["--tasks", "RPSCorridor", "--checkpoint-every", "0"], "checkpoint_every"),
         (["--tasks", "RPSCorridor", "--task-setting", "x"], "write KEY=VALUE"),
         (["--tasks", "RPSCorridor", "--gap-every", "3"], "is less than one iteration"),

@@ -151,6 +151,9 @@ def test_wrong_settings_are_one_line(run, dataset, tmp_path, flags, said):
 
 def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
     (tmp_path / "file").write_text("mine")
+    for folder in (tmp_path / "run", tmp_path / "runs" / "one"):
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text("{}")
     few = played_dataset(tmp_path / "few", "RPSCorridor", episodes=3, pairs=5).path
     silent = played_dataset(tmp_path / "silent", "RPSCorridor", episodes=3, pairs=20, teacher="skipping:1+sign").path
     margin_of(load_margin(fitted).ensemble, {}).save(tmp_path / "bare")
@@ -159,6 +162,14 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
         "holds no dataset": ("fit", tmp_path / "nowhere", "--out", tmp_path / "m"),
         "is a file": ("fit", dataset, "--out", tmp_path / "file"),
         "holds a dataset": ("fit", dataset, "--out", dataset),
+        "run holds a run, or several; name another folder for the margin": ("fit", dataset, "--out", tmp_path / "run"),
+        "runs holds a run, or several": (
+            "fit",
+            dataset,
+            "--out",
+            tmp_path / "runs",
+        ),
+        "or several; name another folder for the dataset": ("collect", tmp_path / "run", "--out", tmp_path / "runs"),
         "5 of 5 comparisons": ("fit", few, "--out", tmp_path / "m"),
         "0 of 20 comparisons": ("fit", silent, "--out", tmp_path / "m"),
         "no learned margin": ("margin", dataset),

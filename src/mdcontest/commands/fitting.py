@@ -106,9 +106,8 @@ def _require_place(out: str) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")
-        for name, what in (("dataset.json", "a dataset"), ("run.json", "a run")):
-            if (folder / name).exists():
-                raise InputError(f"--out {folder} holds {what}; name another folder for the margin")
+        if (folder / "dataset.json").exists():
+            raise InputError(f"--out {folder} holds a dataset; name another folder for the margin")
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):

@@ -108,10 +108,11 @@ def steps_or_none(text: str) -> int:
 
 def refuse_runs(folder: str, what: str) -> None:
     """An error where a folder that something is to be written to is a run, or holds runs."""
-    path = Path(folder)
-    with contextlib.suppress(OSError, ValueError):  # what is wrong with it is said by whoever writes there
-        if any(path.glob("run.json")) or any(path.glob("*/run.json")):
-            raise InputError(f"{folder} holds runs; name another folder for the {what}")
+    found = False
+    with contextlib.suppress(OSError, ValueError):  # what is wrong with its name is said by whoever writes there
+        found = any(any(Path(folder).glob(pattern)) for pattern in ("run.json", "*/run.json"))
+    if found:
+        raise InputError(f"--out {folder} holds a run, or several; name another folder for the {what}")
 
 
 def key_values(pairs: list[str], flag: str = "--task-setting") -> dict[str, Any]:
