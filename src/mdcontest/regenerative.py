@@ -13,6 +13,7 @@ They are judged by the span of r + P h − h and not by changes of h: its larges
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,15 +210,15 @@ class Regenerative:
 
         def step(r: Array, found: Response, gain: Array) -> bool:
             nonlocal evaluated, earned, trusts_sweeps
-            if found.actions.tobytes() == evaluated:
+            if _digest(found.actions) == evaluated:
                 return False  # greedy for its own values: optimal
             trusts_sweeps = trusts_sweeps and found.low >= earned - 1e-12 * abs(earned)
             earned = max(earned, found.low)
             choices = [self._ahead(r, found), found.actions] if trusts_sweeps else [found.actions]
-            fresh = [actions for actions in choices if actions.tobytes() not in met]
+            fresh = [actions for actions in choices if _digest(actions) not in met]
             if not fresh:
                 return False
-            found.actions, evaluated = fresh[0], fresh[0].tobytes()
+            found.actions, evaluated = fresh[0], _digest(fresh[0])
             met.add(evaluated)
             found.h = self._relative(r, found)
             return True
@@ -252,6 +253,11 @@ class Regenerative:
 
     def _policy(self, r: Array, actions: Ints) -> tuple[RestartChain, Array]:
         return self.chain(actions), r.reshape(self.num_states, -1)[np.arange(self.num_states), actions]
+
+
+def _digest(actions: Ints) -> bytes:
+    """Tells policies apart in a few bytes, however many states there are."""
+    return hashlib.blake2b(actions.tobytes(), digest_size=16).digest()
 
 
 def _hardly_narrow(highs: list[float], lows: list[float], patience: int) -> bool:
