@@ -11,6 +11,7 @@ from mdcontest.cli import main
 from mdcontest.demo import learning
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
+SHORT = ["--iterations", "60", "--steps", "8192" if FULL else "4096"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,7 +25,7 @@ def short_episodes():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, short_episodes):
     folder = tmp_path_factory.mktemp("demo")
-    assert main(["demo", "--out", str(folder), "--iterations", "60", "--steps", "8192"]) == 0
+    assert main(["demo", "--out", str(folder), *SHORT]) == 0
     return folder
 
 
@@ -67,7 +68,7 @@ def test_page_is_the_same_every_time(folder, tmp_path, count):
     """From nothing at full counts; at reduced ones from the runs that are there, which takes a third of the time."""
     page = (folder / "report.html").read_text()
     again = count(folder, tmp_path)
-    main(["demo", "--out", str(again), "--iterations", "60", "--steps", "8192"])
+    main(["demo", "--out", str(again), *SHORT])
     assert (again / "report.html").read_text() == page
 
 
