@@ -87,13 +87,15 @@ def test_warnings_come_first(study):
     store, path, warnings = study
     page = text_of(path)
     assert len(store.versions) == 2
-    versions, failed, unfinished, few = warnings
+    versions, failed, unfinished, few, *followed = warnings
     assert re.fullmatch(
         r"the runs were made with 2 versions of mdcontest: 0.0.9 \(1 run\), 0.1.0 \(\d+ runs\)", versions
     )
     assert "Hopper-v5_ppo_seed78 (RunError: the environment raised)" in failed
     assert "Hopper-v5_sppo_seed77 (400,000 of 1,000,000 steps)" in unfinished
     assert "Hopper-v5 ppo (2)" in few
+    assert followed
+    assert all("against the mixture policy, which was followed over time" in note for note in followed)
     assert all(text in page and page.index(text) < page.index("<nav") for text in warnings)
 
 

@@ -136,6 +136,23 @@ def test_inverted_lower_bound(tmp_path):
     np.testing.assert_allclose(margins, [[0.1, 0.3, 0.4]] * 2)
 
 
+def test_the_policy_that_was_followed_counts(tmp_path):
+    """The mixture at three steps, what the run returns at the end only: there is a curve of the one, and a note."""
+    for seed, values in enumerate(([0.8, 0.4, 0.2], [0.6, 0.4, 0.0])):
+        run = write_run(tmp_path, "RPSCorridor", "sppo", seed, target=30, returned="last")
+        write_gap(run, 30, 7.0, returned="last")
+        for step, value in zip((10, 20, 30), values, strict=True):
+            write_gap(run, step, value)
+    study = make_study(Store(tmp_path))
+    np.testing.assert_allclose(study.tasks[0].scores["sppo"].areas, [-0.45, -0.35])
+    assert any("against the mixture policy, which was followed over time" in note for note in study.notes)
+    for folder in tmp_path.glob("RPS*"):
+        write_gap(folder, 20, 6.0, returned="last")
+    study = make_study(Store(tmp_path))
+    assert study.tasks[0].grid.tolist() == [20, 30], "what a run returns, once it has a curve of its own"
+    assert not any("followed" in note for note in study.notes)
+
+
 def test_inverted_lower_bound_is_over_common_steps(tmp_path):
     for seed, steps in enumerate(([10, 20, 30], [10, 30], [30])):
         run = write_run(tmp_path, "RPSCorridor", "sppo", seed, target=30)

@@ -13,7 +13,7 @@ from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Run
 from mdcontest.report import statistics as st
-from mdcontest.report.study_gaps import effort, own_brackets
+from mdcontest.report.study_gaps import effort, followed, own_brackets
 from mdcontest.settings import ALGORITHM_NAMES
 
 POINTS = 100
@@ -70,6 +70,12 @@ def inverted_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
         return np.empty(0)
     if often and len(common) < max(map(len, often)):
         notes.append(f"{name}: areas are over the {len(common)} steps at which the gap of every run was bracketed")
+    others = {followed(run) for run in runs if run.gaps and followed(run) != run.settings.get("returned")}
+    if common and others:
+        notes.append(
+            f"{name}: areas are of what best responses win against the {' or the '.join(sorted(others))} policy, which "
+            "was followed over time; of what the runs return one step at most was bracketed"
+        )
     brackets = [own_brackets(run) for run in runs]
     efforts = {effort(found[step]) for found in brackets for step in common if step in found}
     if len(efforts) > 1:

@@ -73,21 +73,29 @@ def mean_over_seeds(values: Array) -> Array:
 
 
 def own_brackets(run: Run, returned: str | None = None) -> dict[int, GapBracket]:
-    """The bracket at each step, of the policy that a run returns unless told otherwise.
+    """The bracket at each step, of the policy that was followed unless told otherwise.
 
     Of several at one step the one whose best responses were trained longest, then the one with the narrowest interval.
     Where some were judged by the task's own margin, only those: what a learned margin says is another question.
     """
     by_own = any(gap.by_own for gap in run.gaps)
-    kinds = [gap.returned for gap in run.gaps]
-    own = str(run.settings.get("returned"))
-    kind = returned or (own if own in kinds or not kinds else kinds[0])
+    kind = returned or followed(run)
     found: dict[int, GapBracket] = {}
     for gap in sorted(run.gaps, key=lambda gap: gap.step):
         if gap.returned == kind and gap.by_own == by_own and np.isfinite(gap.bracket.best_response.value):
             known = found.get(gap.step)
             found[gap.step] = gap.bracket if known is None or _rank(gap.bracket) < _rank(known) else known
     return found
+
+
+def followed(run: Run) -> str:
+    """The policy that a run returns, unless its gap was bracketed at one step at most, and that of another at more."""
+    own, steps = str(run.settings.get("returned")), dict[str, set[int]]()
+    for gap in run.gaps:
+        steps.setdefault(gap.returned, set()).add(gap.step)
+    often = max(steps, key=lambda kind: len(steps[kind]), default=own)
+    known = len(steps.get(own, ()))
+    return own if known > 1 or known == len(steps.get(often, ())) else often
 
 
 def effort(bracket: GapBracket) -> float:
