@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from evidence import Evidence
@@ -12,7 +12,6 @@ from judging import short
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mdcontest.files import atomic_write
 from mdcontest.report.study import INVERTED, RETURN, Study, TaskStudy
 from mdcontest.report.study_gap_plots import bracket_figure, bracket_range, shares_figure, traces_figure
 from mdcontest.report.study_gaps import gap_series, shares, traces
@@ -20,7 +19,6 @@ from mdcontest.report.study_plots import Look, drawing, looks, mean_curve
 from mdcontest.report.study_setting_plot import setting_figure
 from mdcontest.tasks import make
 
-FOLDER = Path(__file__).parent / "figures"
 COLUMNS = 4
 NAMES = {
     "hpi-clip": "HPI-Clip",
@@ -138,8 +136,8 @@ def _nontransitive(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
         yield f"classes-{part.task}-{part.variant.split()[0]}", shares_figure(part)
 
 
-def write_figure(figure: Figure, path: Path) -> None:
-    """As PNG, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110, metadata={"Software": None})
+def as_png(figure: Figure) -> bytes:
+    """The same bytes for the same figure, whatever version of Matplotlib says it drew it."""
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=110, metadata={"Software": None})
+    return image.getvalue()

@@ -36,22 +36,20 @@ d_K of that same run in place of the average.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from study import guarded
+from study import measuring
 
 import mdcontest as mdc
 from mdcontest.arrays import Array
 from mdcontest.conditions import refuse_if_not_unichain
-from mdcontest.errors import InputError
 from mdcontest.solvers import HPI, HPIPG, LinearProgram, PolicyGame, Solver
 from mdcontest.solvers.linear_program import build
 from mdcontest.solvers.rates import theorem_bound
@@ -225,25 +223,6 @@ def _run(quick: bool, folder: Path) -> None:
     plan = QUICK if quick else FULL
     write_rows(folder / "finite-sizes.parquet", SIZES_FORMAT, SIZES_SCHEMA, measure_sizes(plan))
     write_rows(folder / "finite-rates.parquet", RATES_FORMAT, RATES_SCHEMA, measure_rates(plan))
-
-
-def measuring(about: str, run: Callable[[bool, Path], None], arguments: Sequence[str] | None) -> int:
-    """The command line of a measurement on finite contests: `run` is told whether to be quick, and where to write."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--quick", action="store_true", help="a small version, within 20 seconds")
-    parser.add_argument("--out", metavar="FOLDER", default="paper/results", help="default: %(default)s")
-    return guarded(lambda options: _measure(run, options), parser.parse_args(arguments))
-
-
-def _measure(run: Callable[[bool, Path], None], options: argparse.Namespace) -> int:
-    folder, began = Path(options.out), time.monotonic()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}; name another with --out") from None
-    run(options.quick, folder)
-    print(f"written to {folder} after {time.monotonic() - began:.0f} s")
-    return 0
 
 
 def write_rows(path: Path, format: str, schema: Mapping[str, str], rows: Iterator[Row]) -> None:

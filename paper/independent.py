@@ -21,6 +21,7 @@ import recorded
 from study import guarded
 
 from mdcontest.errors import InputError
+from mdcontest.folders import make_folder
 from mdcontest.report.statistics import curve_on_grid, step_grid
 from mdcontest.tables import write_table
 
@@ -149,6 +150,9 @@ def _run(options: argparse.Namespace) -> int:
         import stable_baselines3  # noqa: F401
     except ImportError:
         raise InputError("this needs another code base to compare with: pip install stable-baselines3") from None
+    if options.jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {options.jobs}")
+    make_folder(Path(options.out))
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = [row for found in pool.map(_rows, _jobs()) for row in found]
     columns = {name: [row[name] for row in rows] for name in SCHEMA}

@@ -13,33 +13,35 @@ python paper/learned_margins.py --quick
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
+import contextlib
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import recorded
+from margin_fits import MarginFit, learn_all
 from mujoco_nt import HOW
-from study import add_options, change_sweep, guarded, write_page
+from selections import NT, in_learned
+from study import add_options, change_sweeps, guarded, print_dry_run, write_page
 
-from mdcontest.commands.sweeping import print_plan, work
+from mdcontest.commands.sweeping import work
 from mdcontest.commands.training import prepare
-from mdcontest.errors import RunError
-from mdcontest.experiments.jobs import train_job
+from mdcontest.errors import InputError
+from mdcontest.experiments.jobs import GAP, Job, train_job
 from mdcontest.experiments.launch import cores
 from mdcontest.experiments.store import Store
 from mdcontest.experiments.sweep import GapPlan, Sweep
+from mdcontest.folders import lock_folder, make_folder
 from mdcontest.gap.curve import OWN
 from mdcontest.learn.spec import RunSpec, is_finished
+from mdcontest.preferences.segment_margins import SegmentMargin
+from mdcontest.preferences.teacher_text import read_teacher
 from mdcontest.report.study import RETURN, make_study
 from mdcontest.tasks.suite import SUITE
 
 TITLE, FIGURE = "Learned margins: Ablation 1", "fig:mujoco-suite-offline, fig:mujoco-nt-offline"
-NT = ("Reacher-NT", "Walker2d-NT")
 SURE, UNSURE = "probabilistic:relative=0.1", "probabilistic:relative=0.5"
 """Teachers of rewards, and of margins that are sums of signs, whose weaker part shows only in answers that vary."""
 
@@ -54,7 +56,11 @@ class Ablation:
     pairs: int = 100_000
     teacher: str | None = None
     """How pairs are labelled; None: SURE or UNSURE, by the task."""
-    updates: int | None = None
+
+    def fit(self, spec: RunSpec, folder: Path) -> MarginFit:
+        """How the margin of a run is learned."""
+        teacher = self.teacher or (UNSURE if spec.task in NT else SURE)
+        return MarginFit(spec, folder, self.trajectories, self.pairs, teacher)
 
 
 FULL = Ablation(
@@ -86,24 +92,44 @@ def main() -> int:
 
 def _run(options: argparse.Namespace) -> int:
     prepare()
-    began, plan = time.monotonic(), QUICK if options.quick else FULL
-    plan = replace(plan, sweep=change_sweep(plan.sweep, options), teacher=options.teacher)
+    plan = QUICK if options.quick else FULL
+    (sweep,) = change_sweeps([plan.sweep], options, [FULL.sweep])
+    plan = replace(plan, sweep=sweep, teacher=options.teacher)
     folder = Path(options.out or f"build/paper/learned-margins{'-quick' if options.quick else ''}")
-    runs, sources = folder / "runs", sources_of(plan.sweep, folder / "runs", options.missing)
+    sources = sources_of(sweep, folder / "runs", options.missing)
+    fits = [plan.fit(spec, folder) for spec in sources]
+    _require_teacher(fits, options)
     if options.dry_run:
-        print("and as much again on the learned margins, with about two minutes a run to learn each:", file=sys.stderr)
-        code = print_plan(replace(plan.sweep, gap=None), runs, options.jobs)
-        print(f"{len(sources)} margins would be learned")
+        code = print_dry_run(planned_jobs(sweep, fits, folder / "runs"), folder / "runs", options)
+        left = sum(not fit.is_done for fit in fits)
+        print(f"and {left} margins would be learned, about two minutes of a core each")
         return code
-    if not sources:
+    if not fits:
         print("nothing is missing: all of these runs are recorded")
         return 0
-    code = work([train_job(spec) for spec in sources], runs, options, "the same command goes on")
-    done = [spec for spec in sources if is_finished(Path(spec.folder))]
-    with ThreadPoolExecutor(options.jobs or cores()) as pool:
-        margins = list(pool.map(lambda spec: _learn_margin(spec, folder, plan, options.keep_data), done))
-    again = [_again(plan.sweep, spec, margin) for spec, margin in zip(done, margins, strict=True)]
-    code = max(code, work([job for one in again for job in one.jobs(runs)], runs, options, "the same command goes on"))
+    make_folder(folder)
+    with lock_folder(folder, ".study.lock", "running this study in") or contextlib.nullcontext():
+        return _learn(sweep, fits, folder, options)
+
+
+def _require_teacher(fits: list[MarginFit], options: argparse.Namespace) -> None:
+    """Runs take hours before a teacher is asked."""
+    if options.teacher is None:
+        return
+    if options.missing:
+        raise InputError("what is recorded does not say which teacher it had; leave out --missing or --teacher")
+    read_teacher(options.teacher, SegmentMargin.of_task(fits[0].spec.make_task()))
+
+
+def _learn(sweep: Sweep, fits: list[MarginFit], folder: Path, options: argparse.Namespace) -> int:
+    """Train, learn margins, train on these, and write the page; exit code 1 if something of it failed."""
+    runs, began = folder / "runs", time.monotonic()
+    code = work([train_job(fit.spec) for fit in fits], runs, options, "the same command goes on")
+    trained = [fit for fit in fits if is_finished(Path(fit.spec.folder))]
+    learned = learn_all(trained, options.jobs or cores(), options.keep_data)
+    code = max(code, int(len(learned) < len(trained)))
+    again = [job for fit in learned for job in jobs_on(sweep, fit, runs)]
+    code = max(code, work(again, runs, options, "the same command goes on"))
     store = Store(runs)
     for line in shares(store):
         print(line)
@@ -112,46 +138,64 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
+# --- which runs -------------------------------------------------------------------------------------------
+
+
 def sources_of(sweep: Sweep, runs: Path, missing: bool) -> list[RunSpec]:
     """The runs to learn from: PPO only where there is a reward; those that nothing recorded was learned from, if asked.
 
-    A run on a learned margin is named after that margin, so it is looked for by what it learned from instead.
+    A run on a learned margin is named after that margin, so it is looked for by what it learned from instead. Where
+    gaps count, one is wanted as long as some of its brackets are not recorded.
     """
-    rows = recorded.read_runs() if missing else []
-    known = {(run.task, run.algorithm, run.seed) for run in rows if run.learned is not None}
     found = replace(sweep, gap=None).runs(runs)
     found = [spec for spec in found if not (spec.algorithm == "ppo" and spec.task in NT)]
-    return [spec for spec in found if (spec.task, spec.algorithm, spec.seed) not in known]
+    if not found:
+        raise InputError(f"PPO needs a reward; there is none on {', '.join(sweep.tasks)}, name others with --algos")
+    known = _recorded() if missing and (sweep.preset, sweep.steps) == (FULL.sweep.preset, FULL.sweep.steps) else {}
+
+    def is_recorded(spec: RunSpec) -> bool:
+        there = known.get((spec.task, spec.algorithm, spec.seed), [])
+        asked = {(job.content["steps"], job.content["returned"]) for job in _after(sweep, spec) if job.kind == GAP}
+        return any(asked <= brackets for brackets in there)
+
+    return [spec for spec in found if not is_recorded(spec)]
 
 
-def _again(sweep: Sweep, spec: RunSpec, margin: Path) -> Sweep:
+def _recorded() -> dict[tuple[str, str, int], list[set[tuple[int, str]]]]:
+    """Task, algorithm and seed of recorded runs on learned margins → the brackets of each, judged by the true one."""
+    found: dict[tuple[str, str, int], list[set[tuple[int, str]]]] = {}
+    for run in recorded.read_runs():
+        if in_learned(run):
+            brackets = {(gap.step, gap.returned) for gap in run.gaps if gap.by_own}
+            found.setdefault((run.task, run.algorithm, run.seed), []).append(brackets)
+    return found
+
+
+def _after(sweep: Sweep, spec: RunSpec) -> tuple[Job, ...]:
+    """What follows a run on a learned margin."""
+    return sweep.after(spec) if spec.task in NT else ()
+
+
+def jobs_on(sweep: Sweep, fit: MarginFit, runs: Path) -> list[Job]:
     """The run once more, on the margin that was learned from it."""
+    spec = fit.spec
     one = {"tasks": (spec.task,), "algorithms": (spec.algorithm,), "seeds": (spec.seed,)}
-    return replace(sweep, **one, margin=str(margin), gap=sweep.gap if spec.task in NT else None)
+    return replace(sweep, **one, margin=str(fit.margin), gap=sweep.gap if spec.task in NT else None).jobs(runs)
 
 
-def _learn_margin(spec: RunSpec, folder: Path, plan: Ablation, keep: bool) -> Path:
-    """Collect, compare and fit, unless it is done; each is a command of its own."""
-    name = Path(spec.folder).name
-    data, margin = folder / "data" / name, folder / "margins" / name
-    if not (margin / "margin.json").is_file():
-        until = ["--until", "1000000"] if spec.steps > 1_000_000 else []
-        _command("collect", spec.folder, "--trajectories", plan.trajectories, "--out", data, *until, "--quiet")
-        teacher = plan.teacher or (UNSURE if spec.task in NT else SURE)
-        _command("compare", data, "--pairs", plan.pairs, "--teacher", teacher, "--seed", spec.seed)
-        model = "reward" if spec.algorithm == "ppo" else "skew"
-        updates = [] if plan.updates is None else ["--updates", plan.updates]
-        _command("fit", data, "--out", margin, "--model", model, "--seed", spec.seed, *updates, "--quiet")
-    if not keep:
-        shutil.rmtree(data, ignore_errors=True)
-    return margin
+def planned_jobs(sweep: Sweep, fits: list[MarginFit], runs: Path) -> list[Job]:
+    """Both halves. A run is named after its margin, so before that is learned another name stands for it."""
+    found = [train_job(fit.spec) for fit in fits]
+    for fit in fits:
+        if fit.is_done:
+            found += jobs_on(sweep, fit, runs)
+        else:
+            later = replace(fit.spec, folder=f"{fit.spec.folder}-on-its-learned-margin")
+            found.append(train_job(later, _after(sweep, later)))
+    return found
 
 
-def _command(*arguments: object) -> None:
-    command = [sys.executable, "-m", "mdcontest", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RunError(f"mdcontest {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+# --- what is left of it -----------------------------------------------------------------------------------
 
 
 def shares(store: Store) -> list[str]:

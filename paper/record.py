@@ -7,6 +7,7 @@ so parts of a study may be run on several machines, at several times, and merged
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,8 +16,11 @@ import recorded
 from study import guarded
 
 from mdcontest.experiments.store import Store
+from mdcontest.folders import lock_folder, make_folder
 
 MEGABYTE = 1e6
+LOCK, PATIENCE = ".record.lock", 60.0
+"""Who records into the same tables meanwhile is waited for so many seconds: both would write what they have read."""
 
 
 def main() -> int:
@@ -28,15 +32,15 @@ def main() -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
-    results = Path(options.results)
-    tables, counts = recorded.read_tables(results), Counter[str]()
-    for folder in options.folders:
-        store = Store(folder)
-        for problem in store.problems:
-            print(f"note: {problem}", file=sys.stderr)
-        for run in store.runs:
+    results, stores = Path(options.results), [Store(folder) for folder in options.folders]
+    for problem in [problem for store in stores for problem in store.problems]:
+        print(f"note: {problem}", file=sys.stderr)
+    make_folder(results)
+    with lock_folder(results, LOCK, "recording into", PATIENCE) or contextlib.nullcontext():
+        tables, counts = recorded.read_tables(results), Counter[str]()
+        for run in [run for store in stores for run in store.runs]:
             counts[recorded.merge(tables, run) if run.is_finished else "unfinished"] += 1
-    size = recorded.write_tables(tables, results) / MEGABYTE
+        size = recorded.write_tables(tables, results) / MEGABYTE
     said = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"{said}; {len(tables['runs'])} runs in {results}, {size:.2f} MB")
     return 0

@@ -21,6 +21,7 @@ import numpy as np
 
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Run, Store, tell_apart
+from mdcontest.folders import make_folder
 from mdcontest.gap.curve import BEHAVIOUR_COLUMNS
 from mdcontest.report import statistics as st
 from mdcontest.report.study_curves import POINTS
@@ -93,6 +94,12 @@ def read_runs(folder: Path = FOLDER) -> list[RecordedRun]:
 def choose(runs: Iterable[Run], wanted: Callable[[Run], bool]) -> RecordedStore:
     """The store of those runs; one that is empty has no tasks."""
     return RecordedStore([run for run in runs if run.is_finished and wanted(run)])
+
+
+def require_runs(folder: Path) -> None:
+    """An error where nothing was ever recorded: an empty page, or no run at all, would not tell a slip in a name."""
+    if not (folder / "runs.parquet").is_file():
+        raise InputError(f"there are no recorded runs in {folder}: it has no runs.parquet; name another with --results")
 
 
 def read_tables(folder: Path = FOLDER) -> Tables:
@@ -235,13 +242,9 @@ def write_tables(tables: Tables, folder: Path = FOLDER) -> int:
 
     The table of runs comes last: a run that is in it has all its rows in the others, whatever ends the program.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}; name another with --results") from None
+    make_folder(folder)
     for name, schema in reversed(SCHEMAS.items()):
         rows = sorted(tables[name], key=_place)
-        write_table(
-            folder / f"{name}.parquet", _format(name), schema, {key: [row[key] for row in rows] for key in schema}
-        )
+        columns = {key: [row[key] for row in rows] for key in schema}
+        write_table(folder / f"{name}.parquet", _format(name), schema, columns)
     return sum(path.stat().st_size for path in folder.glob("*.parquet"))

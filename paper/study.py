@@ -1,4 +1,4 @@
-"""What the studies of the paper share: a sweep at full or at quick scale, run, and written up as a page."""
+"""What the commands here share: a study, which is sweeps at full or at quick scale, and a measurement's options."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import recorded
 
 from mdcontest.commands.options import seeds, steps
-from mdcontest.commands.sweeping import print_plan, work
+from mdcontest.commands.sweeping import print_estimate, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
 from mdcontest.experiments.jobs import GAP
 from mdcontest.experiments.sweep import Sweep
+from mdcontest.folders import make_folder
 from mdcontest.interrupts import noted
 from mdcontest.settings import algorithm_name
 
 if TYPE_CHECKING:
     from mdcontest.experiments.jobs import Job
     from mdcontest.experiments.store import Store
+
+QUICK_TABLES = "build/paper/finite-quick"
+"""Where quick measurements go: those in paper/results are the committed ones."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +82,49 @@ def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespac
         return 130
 
 
+def measuring(about: str, run: Callable[[bool, Path], None], arguments: Sequence[str] | None) -> int:
+    """The command line of a measurement on finite contests: `run` is told whether to be quick, and where to write."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--quick", action="store_true", help="a small version, within 20 seconds")
+    parser.add_argument("--out", metavar="FOLDER", help=f"default paper/results, with --quick {QUICK_TABLES}")
+    return guarded(lambda options: _measure(run, options), parser.parse_args(arguments))
+
+
+def _measure(run: Callable[[bool, Path], None], options: argparse.Namespace) -> int:
+    folder, began = Path(options.out or (QUICK_TABLES if options.quick else recorded.FOLDER)), time.monotonic()
+    make_folder(folder)
+    run(options.quick, folder)
+    print(f"written to {folder} after {time.monotonic() - began:.0f} s")
+    return 0
+
+
 def _run(study: Study, options: argparse.Namespace) -> int:
     prepare()
     from mdcontest.experiments.store import Store
 
-    sweeps = change_sweeps(study.quick if options.quick else study.full, options)
+    sweeps = change_sweeps(study.quick if options.quick else study.full, options, study.full)
     folder = Path(options.out or f"build/paper/{study.name}{'-quick' if options.quick else ''}")
     runs, began = folder / "runs", time.monotonic()
     jobs = wanted([job for sweep in sweeps for job in sweep.jobs(runs)], options.missing)
     if options.dry_run:
-        code = max(print_plan(sweep, runs, options.jobs) for sweep in sweeps)
-        print(f"{len(jobs)} runs would be made{', those that are recorded left out' if options.missing else ''}")
-        return code
+        return print_dry_run(jobs, runs, options)
     if not jobs:
         print("nothing is missing: all of these runs are recorded")
         return 0
     code = work(jobs, runs, options, "the same command goes on")
     page = write_page(Store(runs), folder, study.title, study.baseline)
     print(f"{study.figure}: {page}, after {time.monotonic() - began:.0f} s")
+    return code
+
+
+def print_dry_run(jobs: list[Job], runs: Path, options: argparse.Namespace) -> int:
+    """One table of what would be run, each training once and with its brackets."""
+    if not jobs:
+        print("0 runs would be made: all of these runs are recorded")
+        return 0
+    code = print_estimate(jobs, runs, options.jobs)
+    if options.missing:
+        print("runs that are recorded are left out")
     return code
 
 
@@ -132,28 +161,55 @@ def wanted(jobs: list[Job], missing: bool) -> list[Job]:
     return [job for job in found.values() if not is_recorded(job)]
 
 
-def change_sweeps(sweeps: Sequence[Sweep], options: argparse.Namespace) -> list[Sweep]:
-    """The sweeps with what the command line says; those of which nothing is left are left out."""
-    names = [algorithm_name(name) for name in options.algos.split(",")] if options.algos else None
-    only_own = options.own and any(sweep.preset is None for sweep in sweeps)
+def change_sweeps(sweeps: Sequence[Sweep], options: argparse.Namespace, full: Sequence[Sweep] = ()) -> list[Sweep]:
+    """The sweeps with what the command line says; those of which nothing is left are left out.
+
+    `full` is the whole study, if `sweeps` are its quick version: tasks and algorithms must be among those it has.
+    """
+    study = full or sweeps
+    own_part = [sweep for sweep in study if sweep.preset is None] if options.own else []
+    tasks = _chosen("--tasks", options.tasks, [task for sweep in study for task in sweep.tasks], "")
+    known = [name for sweep in own_part or study for name in sweep.algorithms]
+    algorithms = _chosen("--algos", options.algos, known, "in our own settings " if own_part else "", algorithm_name)
     found = []
-    for sweep in sweeps:
-        algorithms = [name for name in sweep.algorithms if names is None or name in names]
-        if algorithms and not (only_own and sweep.preset is not None):
-            found.append(replace(change_sweep(sweep, options), algorithms=algorithms))
+    for sweep in [sweep for sweep in sweeps if options.own and sweep.preset is None] or sweeps:
+        left = [name for name in sweep.algorithms if name in algorithms]
+        there = sweep.tasks if options.tasks is None else [name for name in tasks if name in _tasks_of(sweep, study)]
+        if left and there:
+            found.append(_changed(sweep, options, algorithms=left, tasks=there))
     if not found:
-        raise InputError(f"nothing is left to run: the algorithms of this study do not include {options.algos}")
+        raise InputError(f"nothing is left to run: this study does not have {options.algos} on {options.tasks}")
     return found
 
 
-def change_sweep(sweep: Sweep, options: argparse.Namespace) -> Sweep:
-    """The sweep with what the command line says."""
-    given = {name: getattr(options, name) for name in ("seeds", "steps") if getattr(options, name)}
-    if options.tasks:
-        given["tasks"] = options.tasks.split(",")
-        given["task_settings"] = {}
-    if options.algos:
-        given["algorithms"] = [algorithm_name(name) for name in options.algos.split(",")]
+def _tasks_of(sweep: Sweep, study: Sequence[Sweep]) -> set[str]:
+    """What it may be run on: a quick version has fewer tasks than the sweep of the study that does the same."""
+    alike = [one for one in study if _does(one) == _does(sweep)]
+    return {task for one in (sweep, *alike) for task in one.tasks}
+
+
+def _does(sweep: Sweep) -> tuple[Any, ...]:
+    return tuple(sweep.algorithms), sweep.settings, sweep.grid
+
+
+def _chosen(
+    option: str, text: str | None, known: Sequence[str], where: str, read: Callable[[str], str] = str
+) -> list[str]:
+    """The names that an option lists, each once, or all that are known; one that is not is an error."""
+    known = list(dict.fromkeys(known))
+    if text is None:
+        return known
+    names = list(dict.fromkeys(read(name.strip()) for name in text.split(",")))
+    if strange := [repr(name) for name in names if name not in known]:
+        are = "is" if len(known) == 1 else "are"
+        raise InputError(f"{option} has {', '.join(strange)}: {where}only {', '.join(known)} {are} part of this study")
+    return names
+
+
+def _changed(sweep: Sweep, options: argparse.Namespace, **given: Any) -> Sweep:
+    """The sweep with these fields, and the seeds, steps and settings of the command line."""
+    given |= {name: getattr(options, name) for name in ("seeds", "steps") if getattr(options, name)}
     if options.own:
         given["preset"] = None
-    return replace(sweep, **given)
+    settings = {name: own for name, own in sweep.task_settings.items() if name in given["tasks"]}
+    return replace(sweep, **given, task_settings=settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
@@ -23,22 +24,44 @@ def main() -> int:
 
 def _write(options: argparse.Namespace) -> int:
     from evidence import Evidence
-    from figures import all_figures, write_figure
+    from figures import all_figures, as_png
     from results_page import results_page
 
-    from mdcontest.files import atomic_write
+    from mdcontest.folders import make_folder
 
     began, out = time.monotonic(), Path(options.out)
-    evidence, names = Evidence(Path(options.results)), list[str]()
-    for name, figure in all_figures(evidence):
-        write_figure(figure, out / "figures" / f"{name}.png")
-        names.append(name)
-    for old in set((out / "figures").glob("*.png")) - {out / "figures" / f"{name}.png" for name in names}:
-        old.unlink()  # of a study that is no longer there
-    with atomic_write(out / "RESULTS.md") as file:
-        file.write(results_page(evidence, names).encode())
-    print(f"{out / 'RESULTS.md'} and {len(names)} figures, after {time.monotonic() - began:.0f} s")
+    recorded.require_runs(Path(options.results))
+    make_folder(out / "figures")
+    evidence = Evidence(Path(options.results))
+    figures = {name: as_png(figure) for name, figure in all_figures(evidence)}
+    page = results_page(evidence, list(figures))
+    _replace(out, page, figures)
+    print(f"{out / 'RESULTS.md'} and {len(figures)} figures, after {time.monotonic() - began:.0f} s")
     return 0
+
+
+def _replace(out: Path, page: str, figures: dict[str, bytes]) -> None:
+    """Figures first, then the page that shows them, and only then those that the page before showed go."""
+    from mdcontest.files import atomic_write
+
+    old = figures_of(out / "RESULTS.md", page)
+    for name, image in figures.items():
+        with atomic_write(out / "figures" / f"{name}.png") as file:
+            file.write(image)
+    with atomic_write(out / "RESULTS.md") as file:
+        file.write(page.encode())
+    for name in old - set(figures):
+        (out / "figures" / f"{name}.png").unlink(missing_ok=True)
+
+
+def figures_of(path: Path, ours: str) -> set[str]:
+    """Names of the figures that a page shows, if it has the heading of ours; another's are not ours to remove."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return set()
+    found = re.findall(r"^!\[([^]/]+)\]\(figures/\1\.png\)$", text, re.MULTILINE)
+    return set(found) if text.partition("\n")[0] == ours.partition("\n")[0] else set()
 
 
 if __name__ == "__main__":

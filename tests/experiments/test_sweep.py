@@ -1,18 +1,21 @@
 """Definitions of sweeps: every combination once, names that last, and sentences for whatever is wrong in a file."""
 
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from learned_margins import STEP, random_margin
 from mdcontest.cli import main
 from mdcontest.commands import sweeping
 from mdcontest.commands.options import json_or_text
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.experiments.sweep import GapPlan, Sweep, make_sweep, read_sweep
 from mdcontest.gap.curve import GapRequest
+from mdcontest.learn.spec import RunSpec
 from sweeps import one_clear_line
 
 OUT = Path("runs")
@@ -438,3 +441,25 @@ def test_a_sweep_in_python_is_checked_too():
         Sweep([])
     with pytest.raises(InputError, match="checkpoint_every must be at least 1"):
         Sweep(["RPSCorridor"], checkpoint_every=0)
+
+
+def test_a_job_for_another_machine_finds_everything_from_anywhere(tmp_path, monkeypatch):
+    """On Ray a worker starts in a folder of its own. Names of runs and brackets are what they were."""
+    monkeypatch.chdir(tmp_path)
+    random_margin("skew", fields=STEP).save("margins/one")
+    content = {"tasks": "RPSContinuous", "settings": SETTINGS, "steps": 1000}
+    gaps = [{}, {"margin": "own"}, {"margin": "margins/one"}]
+    for gap, margin in itertools.product(gaps, [None, "margins/one"]):
+        (job,) = make_sweep(content | {"margin": margin, "gap": gap}).jobs(OUT)
+        assert (job.content["margin"], job.folder[:5]) == (margin, "runs/")
+        for one in (job, *job.then):
+            elsewhere = json.loads(one.absolute().text())
+            assert elsewhere["folder"] == str(tmp_path / one.folder)
+            asked = one.content["margin"]
+            found = elsewhere["content"]["margin"]
+            assert found == (str(tmp_path / asked) if asked == "margins/one" else asked)
+            assert one.content["margin"] == asked, "the job itself, which is known by what it says, is not changed"
+        (after,) = job.then
+        there = GapRequest.of_record(after.absolute().content)
+        assert there.file.name == GapRequest.of_record(after.content).file.name
+        assert RunSpec(**job.absolute().content).in_folder(OUT).folder == job.folder

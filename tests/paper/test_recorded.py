@@ -1,10 +1,12 @@
 """paper/recorded.py and paper/record.py: tables say what folders said, in whatever order they were filled."""
 
+import argparse
 import itertools
 import json
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import recorded
 
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Store
+from mdcontest.folders import lock_folder
 from mdcontest.learn.runs import DESCRIPTION
 from mdcontest.report.study import INVERTED, RETURN, make_study
 from report.stores import learning_episodes, write_gap, write_positions, write_run
@@ -181,6 +184,45 @@ def test_other_episodes_under_the_same_name_are_refused(tmp_path, run_record):
     assert said.startswith("error: run is recorded with other episodes, made on Machine here")
     assert "Machine there" in said
     assert snapshot(tmp_path) == before
+
+
+# --- two at once ------------------------------------------------------------------------------------------
+
+
+def test_two_at_once_lose_nothing(runs, tmp_path, monkeypatch):
+    """The second begins when the first has read the tables, and has a second to be through before these are written."""
+    results, read, first = tmp_path / "results", recorded.read_tables, threading.current_thread()
+    both = [argparse.Namespace(folders=[runs / name], results=str(results)) for name in ("one", "two")]
+    second = threading.Thread(target=record._record, args=(both[1],))
+
+    def slow(folder):
+        tables = read(folder)
+        if threading.current_thread() is first:
+            second.start()
+            second.join(1.0)
+        return tables
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recorded, "read_tables", slow)
+        assert record._record(both[0]) == 0
+        second.join()
+    assert [run.name for run in recorded.read_runs(results)] == ["one", "two"]
+
+
+def test_who_takes_too_long_is_named(runs, tmp_path, monkeypatch, run_record):
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr(record, "PATIENCE", 0.0)
+    with lock_folder(results, record.LOCK):
+        code, said, error = run_record(runs, "--results", results)
+    assert (code, said, error) == (2, "", f"error: another process is recording into {results}\n")
+    assert run_record(runs, "--results", results)[0] == 0
+
+
+def test_the_lock_is_not_committed():
+    checkout = Path(record.__file__).resolve().parents[1]
+    ignored = (checkout / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert f"paper/results/{record.LOCK}" in ignored
 
 
 # --- faults -----------------------------------------------------------------------------------------------

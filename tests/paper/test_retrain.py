@@ -99,6 +99,59 @@ def test_a_run_without_episodes_can_be_the_same(tmp_path):
     assert retrain.compare(run, folder)
 
 
+def test_a_run_that_did_not_get_to_its_end_is_not_called_different(trained, run_retrain, tmp_path, monkeypatch):
+    """One that failed halfway, and one that never began; what the others came to does not matter for the exit code."""
+    folder, out = trained
+
+    def half(jobs, *_, **__):
+        for job in jobs:
+            if left:
+                shutil.copytree(folder, job.folder)
+                change_description(Path(job.folder), status="running")
+        return 1
+
+    monkeypatch.setattr(retrain, "work", half)
+    for left in (True, False):
+        code, said, _ = run_retrain(folder.name, "--results", out / "results", "--out", tmp_path / str(left))
+        assert code == 1
+        assert said.splitlines() == [
+            f"{folder.name}: NOT COMPARED, its training failed or was stopped before the end",
+            "0 of 1 are the same, bit for bit",
+        ]
+
+
+def test_a_sweep_that_failed_is_the_exit_code(trained, run_retrain, tmp_path, monkeypatch):
+    folder, out = trained
+
+    def fail(jobs, *_, **__):
+        shutil.copytree(folder, jobs[0].folder)
+        return 1
+
+    monkeypatch.setattr(retrain, "work", fail)
+    code, said, _ = run_retrain(folder.name, "--results", out / "results", "--out", tmp_path / "again")
+    assert (code, said.splitlines()[-1]) == (1, "1 of 1 are the same, bit for bit")
+
+
+def test_other_episodes_of_another_machine_are_no_surprise(tmp_path, capsys):
+    for name, value in (("here", 1.0), ("there", 2.0)):
+        write_run(tmp_path / name, "RPSCorridor", "hpi", 0, name="run", target=512, episodes=([512], [value]))
+    change_description(tmp_path / "there" / "run", versions={"processor": "Abacus", "jax": "0.1"})
+    record_run(tmp_path / "there" / "run", tmp_path / "results")
+    (run,) = recorded.read_runs(tmp_path / "results")
+    assert not retrain.compare(run, tmp_path / "here" / "run")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("run: DIFFERENT, fingerprint ")
+    assert second.startswith("  it was made elsewhere, so equality to the bit is not expected: machine unknown (here ")
+    assert "processor Abacus (here " in second
+    assert retrain.compare(run, tmp_path / "there" / "run")
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def change_description(folder, **changes):
+    content = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    (folder / DESCRIPTION).write_text(json.dumps(content | changes), encoding="utf-8")
+
+
 # --- what cannot be repeated ------------------------------------------------------------------------------
 
 
@@ -121,7 +174,7 @@ def test_bad_input_is_one_line(trained, run_retrain, tmp_path):
         ("nobody",): "there is no run 'nobody' in the results",
         ("learned",): "learned was trained on a learned margin",
         (folder.name, "--jobs", "0"): "--jobs must be at least 1",
-        ("--results", tmp_path / "none"): "5 runs were asked for, and 0 of 0",
+        ("--results", tmp_path / "none"): f"there are no recorded runs in {tmp_path / 'none'}: it has no runs.parquet",
         ("--results", tmp_path / "damaged"): f"{tmp_path / 'damaged' / 'runs.parquet'} is truncated",
     }
     for arguments, expected in cases.items():
@@ -193,5 +246,5 @@ def test_sweeps_with_what_the_command_line_says():
     found = study.change_sweeps(nontransitive, options("--algos", "SPPO"))
     assert [sweep.algorithms for sweep in found] == [["sppo"], ["sppo"]]
     assert {sweep.preset for sweep in found} == {"paper"}
-    with pytest.raises(InputError, match="do not include sppo"):
+    with pytest.raises(InputError, match="in our own settings only hpi-clip, hpi are part of this study"):
         study.change_sweeps(suite, options("--own", "--algos", "sppo"))

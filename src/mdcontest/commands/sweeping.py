@@ -14,6 +14,7 @@ from mdcontest.interrupts import noted, stop_if_asked
 
 if TYPE_CHECKING:
     from mdcontest.experiments.engine import Entry
+    from mdcontest.experiments.jobs import Job
     from mdcontest.experiments.sweep import Sweep
 
 DONE, FAILED = 0, 1
@@ -137,13 +138,20 @@ def _values(value: Any) -> list[Any]:
 
 
 def print_plan(sweep: Sweep, out: Path, jobs: int | None) -> int:
-    """What would run, and what it would take."""
+    """What a sweep would run, and what it would take."""
+    return print_estimate(sweep.jobs(out), out, jobs)
+
+
+def print_estimate(planned: list[Job], out: Path, jobs: int | None) -> int:
+    """What these runs, and the brackets that follow them, would take."""
     from mdcontest.experiments.cost import estimate_cost
     from mdcontest.experiments.launch import cores
     from mdcontest.experiments.table import clock
 
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {jobs}")
     print("timing each task for a moment …", file=sys.stderr, flush=True)
-    lines, workers = estimate_cost(sweep, out), jobs or cores()
+    lines, workers = estimate_cost(planned), jobs or cores()
     print(f"{'task':<26} {'algorithm':<9} {'runs':>5} {'done':>5} {'steps left':>11} {'steps/s':>8} {'core hours':>10}")
     for line in lines:
         print(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mdcontest.experiments.jobs import GAP
-from mdcontest.experiments.sweep import Sweep
+from mdcontest.experiments.jobs import GAP, Job
 from mdcontest.experiments.table import last_progress
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.spec import RunSpec, is_finished
@@ -47,24 +47,36 @@ def measure_speed(spec: RunSpec, iterations: int = 2) -> float:
         agent.close()
 
 
-def estimate_cost(sweep: Sweep, out: Path) -> list[Line]:
-    """One line a task and algorithm. A task is timed once, with the first algorithm that has no finished run of it."""
-    runs, measured, lines = sweep.runs(out), dict[str, float](), []
-    for task in sweep.tasks:
-        for algorithm in sweep.algorithms:
-            own = [spec for spec in runs if (spec.task, spec.algorithm) == (task, algorithm)]
-            done = [spec for spec in own if is_finished(Path(spec.folder))]
-            left = sum(spec.steps for spec in own) - sum(spec.steps for spec in done) - _begun(own)
-            known = [seen.steps_per_second for spec in done if (seen := last_progress(spec.folder)) is not None]
-            if known:
-                speed = 1 / (sum(known) / len(known))
-            else:
-                if task not in measured:
-                    measured[task] = measure_speed(replace(own[0], folder=""))
-                speed = measured[task]
-            gap_steps = sum(_gap_steps(sweep, spec) for spec in own)
-            lines.append(Line(task, algorithm, len(own), len(done), max(0, left), speed, gap_steps))
+def estimate_cost(jobs: Sequence[Job]) -> list[Line]:
+    """One line a task and algorithm, of runs to be trained and the brackets that follow them.
+
+    A task is timed once, with the first algorithm that has no finished run of it.
+    """
+    planned = [(RunSpec(**job.content), job) for job in jobs]
+    measured, lines = dict[str, float](), []
+    algorithms = dict.fromkeys(spec.algorithm for spec, _ in planned)
+    for task in dict.fromkeys(spec.task for spec, _ in planned):
+        for algorithm in algorithms:
+            alike = [(spec, job) for spec, job in planned if (spec.task, spec.algorithm) == (task, algorithm)]
+            if alike:
+                lines.append(_line(alike, measured))
     return lines
+
+
+def _line(alike: list[tuple[RunSpec, Job]], measured: dict[str, float]) -> Line:
+    """`measured` are seconds a step of tasks that were timed, and of this one, if it has to be."""
+    own, first = [spec for spec, _ in alike], alike[0][0]
+    done = [spec for spec in own if is_finished(Path(spec.folder))]
+    left = sum(spec.steps for spec in own) - sum(spec.steps for spec in done) - _begun(own)
+    known = [seen.steps_per_second for spec in done if (seen := last_progress(spec.folder)) is not None]
+    if known:
+        speed = 1 / (sum(known) / len(known))
+    else:
+        if first.task not in measured:
+            measured[first.task] = measure_speed(replace(first, folder=""))
+        speed = measured[first.task]
+    gap_steps = sum(_gap_steps(spec, job) for spec, job in alike)
+    return Line(first.task, first.algorithm, len(own), len(done), max(0, left), speed, gap_steps)
 
 
 def _begun(specs: list[RunSpec]) -> int:
@@ -73,13 +85,13 @@ def _begun(specs: list[RunSpec]) -> int:
     return sum(seen.steps for spec in unfinished if (seen := last_progress(spec.folder)) is not None)
 
 
-def _gap_steps(sweep: Sweep, spec: RunSpec) -> int:
+def _gap_steps(spec: RunSpec, job: Job) -> int:
     """Steps of the brackets of a run that are not there yet: training responses, and about five samples of episodes."""
-    jobs = [job for job in sweep.after(spec) if job.kind == GAP and not job.is_done()]
-    if not jobs:
+    asked = [after.content["how"] for after in job.then if after.kind == GAP and not after.is_done()]
+    if not asked:
         return 0
-    how = jobs[0].content["how"]
-    task = spec.make_task()
-    horizon = ALGORITHMS[spec.algorithm].choose_settings(task, spec.preset, spec.settings).horizon or 1000
-    sampled = 5 * max(how["evaluation_steps"], how["trajectories"] * horizon // 2)
-    return len(jobs) * (how["restarts"] * how["steps"] + sampled)
+    horizon = ALGORITHMS[spec.algorithm].choose_settings(spec.make_task(), spec.preset, spec.settings).horizon or 1000
+    return sum(
+        how["restarts"] * how["steps"] + 5 * max(how["evaluation_steps"], how["trajectories"] * horizon // 2)
+        for how in asked
+    )

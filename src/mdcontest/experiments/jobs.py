@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mdcontest.gap.curve import GapRequest, behaviour_file, measure_on_run, trace_run
+from mdcontest.gap.curve import OWN, GapRequest, behaviour_file, measure_on_run, trace_run
 from mdcontest.learn.spec import RunSpec, is_finished
+from mdcontest.preferences.asked import ASK
 
 TRAIN, GAP, TRACE = "train", "gap", "trace"
 
@@ -39,6 +41,13 @@ class Job:
             return GapRequest.of_record(self.content).file.is_file()
         files = [behaviour_file(self.folder, step, self.content["returned"]) for step in self.content["steps"]]
         return all(file.is_file() for file in files)
+
+    def absolute(self) -> Job:
+        """The same for a worker that starts in another folder: it finds the run, and the margin, from anywhere."""
+        content, word = self.content, ASK if self.kind == TRAIN else OWN
+        if (margin := content.get("margin")) not in (None, word):
+            content = content | {"margin": os.path.abspath(margin)}
+        return replace(self, folder=str(Path(self.folder).resolve()), content=content)
 
     def text(self) -> str:
         """One line, for a worker."""

@@ -11,8 +11,6 @@ import logging
 import os
 import signal
 import socket
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import InputError, RunError
@@ -103,9 +101,8 @@ class RayCluster:
         return max(1, cpus if self._jobs is None else min(cpus, self._jobs))
 
     def start(self, job: Job) -> None:
-        absolute = replace(job, folder=str(Path(job.folder).resolve()))
         actor = self._worker.remote()
-        self._running[actor.run.remote(absolute.text())] = job, actor
+        self._running[actor.run.remote(job.absolute().text())] = job, actor
 
     def ended(self, timeout: float) -> list[tuple[Job, Ending]]:
         if not self._running:
