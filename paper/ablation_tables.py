@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from evidence import Evidence, shown
 from judging import beside, short
-from markdown import table
 from selections import ETAS, HORIZONS, NAMES, NT, PAPER_LEARNED, PAPER_NT, SUITE
+from tables_as_text import table
 
 from mdcontest.arrays import Array
 from mdcontest.report.statistics import Interval, student_interval
@@ -102,6 +102,6 @@ def learned(evidence: Evidence) -> str:
         return ""
     return (
         "Areas by the task's own rewards, and on nontransitive tasks of the inverted gap by its own margin. Tasks that "
-        "are not named were not run.\n\n"
+        "are not named were not run, or have no brackets.\n\n"
         + table(["task", "algorithm", "own margin", "learned margin", "against SPPO, both learned"], rows)
     )

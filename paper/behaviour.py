@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from evidence import Evidence, number, shown
-from judging import Finding, decided
+from evidence import Evidence, shown
+from judging import NOTHING, Finding, above, all_of, decided
 from scipy import stats
+from selections import NAMES
 
 from mdcontest import tasks
 from mdcontest.experiments.store import Run
-from mdcontest.report import statistics as st
+from mdcontest.report.statistics import student_interval
 from mdcontest.report.study_gaps import own_brackets
 
 FAR, EVEN = 0.9, 0.8
 """A circle: this share of the reach, and this much spread of directions, where 1 is all of them alike."""
-NEAR_THIRDS = 0.1
-"""Largest distance of shares from thirds that counts as a third each."""
 LEARNERS = ("hpi-clip", "hpi")
+Table = dict[str, Any]
+
+
+# --- measures ---------------------------------------------------------------------------------------------
 
 
 def roundness(positions: Any, reach: float) -> tuple[float, float]:
-    """The mean radius as a share of the reach, and the spread of directions, 0 for one and 1 for all alike."""
+    """The mean radius as a share of the reach, and the spread of directions: 1 for all alike, 0 for one or opposites.
+
+    The mean of e^{iα} vanishes for two opposite directions as well, that of e^{2iα} does not.
+    """
     x, y = np.asarray(positions, float).T
-    radius = np.hypot(x, y)
     towards = np.exp(1j * np.arctan2(y, x))
-    return float(radius.mean() / reach), float(1 - abs(towards.mean()))
+    concentrated = max(abs(towards.mean()), abs((towards**2).mean()))
+    return float(np.hypot(x, y).mean() / reach), float(1 - concentrated)
 
 
 def unevenness(shares: Any) -> float:
@@ -36,10 +42,13 @@ def unevenness(shares: Any) -> float:
     return float(np.abs(values - 1 / len(values)).sum() / 2)
 
 
-def tables(run: Run) -> dict[int, dict[str, Any]]:
-    """What a run's returned policy does, by step."""
+def tables(run: Run) -> dict[int, Table]:
+    """What a run's returned policy does, by step, earliest first."""
     own = [table for table in run.behaviour if table["returned"][0] == run.settings["returned"]]
-    return {int(table["step"][0]): table for table in own}
+    return dict(sorted((int(table["step"][0]), table) for table in own))
+
+
+# --- claims -----------------------------------------------------------------------------------------------
 
 
 def circle(evidence: Evidence) -> Finding:
@@ -47,64 +56,80 @@ def circle(evidence: Evidence) -> Finding:
     reach = tasks.make("Reacher-NT").reach
     said, good = [], []
     for name in LEARNERS:
-        found = [roundness(_positions(table), reach) for table in _last(evidence, "Reacher-NT", name)]
+        found = [roundness(_positions(run[max(run)]), reach) for run in _to_the_end(evidence, "Reacher-NT", name)]
         if found:
-            radius, spread = (st.student_interval(column) for column in zip(*found, strict=True))
-            said.append(f"{name}: radius {shown(radius)} of the reach, spread of directions {shown(spread)}")
-            good.append(None if radius.n < st.MIN_SEEDS else radius.mean > FAR and spread.mean > EVEN)
-    return Finding("; ".join(said) or "not run", decided(_all(good, len(LEARNERS))))
+            radius, spread = (student_interval(column) for column in zip(*found, strict=True))
+            said.append(f"{NAMES[name]}: radius {shown(radius)} of the reach, spread of directions {shown(spread)}")
+            good.append(all_of((above(radius, FAR), above(spread, EVEN))))
+    return _judged(said, good, f"more than {FAR} and {EVEN} counts as a circle")
 
 
-def thirds(evidence: Evidence) -> Finding:
-    """Unevenness at the end of training."""
+def more_even(evidence: Evidence) -> Finding:
+    """How far shares of the classes are from thirds, at the first bracket and at the last."""
     said, good = [], []
     for name in LEARNERS:
-        found = [unevenness(_shares(table)) for table in _last(evidence, "Walker2d-NT", name)]
-        if found:
-            off = st.student_interval(found)
-            said.append(f"{name}: distance from thirds {shown(off)}")
-            good.append(None if off.n < st.MIN_SEEDS else off.mean < NEAR_THIRDS)
-    return Finding("; ".join(said) or "not run", decided(_all(good, len(LEARNERS))))
+        runs = [list(map(unevenness, map(_shares, run.values()))) for run in _to_the_end(evidence, "Walker2d-NT", name)]
+        if found := [(run[0], run[-1], run[0] - run[-1]) for run in runs if len(run) > 1]:
+            first, last, less = (student_interval(column) for column in zip(*found, strict=True))
+            moved = f"{shown(first)} at first and {shown(last)} at the end, nearer by {shown(less)}"
+            said.append(f"{NAMES[name]}: distance from thirds {moved}")
+            good.append(above(less, 0.0))
+    return _judged(said, good)
 
 
 def trends(evidence: Evidence) -> Finding:
-    """Rank correlation of what best responses win with the distance of the behaviour from the solution's."""
+    """Rank correlation along each run: what best responses win, and how far the behaviour is from the solution's."""
     reach = tasks.make("Reacher-NT").reach
-    measures: dict[str, Callable[[dict[str, Any]], float]] = {
+    measures: dict[str, Callable[[Table], float]] = {
         "Reacher-NT": lambda table: -min(roundness(_positions(table), reach)),
         "Walker2d-NT": lambda table: unevenness(_shares(table)),
     }
     said, good = [], []
     for task, distance in measures.items():
-        pairs, seeds = [], set()
-        for run in (run for run in evidence.store("nontransitive").runs if run.task == task):
-            brackets, done = own_brackets(run), tables(run)
-            pairs += [(brackets[s].best_response.value, distance(done[s])) for s in brackets if s in done]
-            seeds |= {run.seed} if brackets else set()
+        for name in LEARNERS:
+            if found := list(_correlations(evidence, task, name, distance)):
+                rank = student_interval(found)
+                said.append(f"{task}, {NAMES[name]}: {shown(rank)}")
+                good.append(above(rank, 0.0))
+            else:
+                good.append(None)
+    return _judged(said, good, "Spearman's correlation along a run, mean over runs")
+
+
+def _correlations(evidence: Evidence, task: str, algorithm: str, distance: Callable[[Table], float]) -> Iterator[float]:
+    for run in _runs(evidence, task, algorithm):
+        brackets, done = own_brackets(run, "mixture"), tables(run)
+        pairs = [(brackets[s].best_response.value, distance(done[s])) for s in brackets if s in done]
         if len(pairs) > 2 and all(len(set(column)) > 1 for column in zip(*pairs, strict=True)):
-            rank = float(stats.spearmanr(*zip(*pairs, strict=True)).statistic)
-            said.append(f"{task}: Spearman {number(rank)} over {len(pairs)} policies of {len(seeds)} seeds")
-            good.append(None if len(seeds) < st.MIN_SEEDS else rank > 0)
-    return Finding("; ".join(said) or "not run", decided(_all(good, len(measures))))
+            yield float(stats.spearmanr(*zip(*pairs, strict=True)).statistic)
 
 
-def _last(evidence: Evidence, task: str, algorithm: str) -> list[dict[str, Any]]:
-    """The last table of each seed."""
-    runs = [r for r in evidence.store("nontransitive").runs if (r.task, r.algorithm) == (task, algorithm)]
-    return [found[max(found)] for run in runs if (found := tables(run))]
+def _judged(said: list[str], good: list[bool | None], note: str = "") -> Finding:
+    """Open where one of the learners was not run."""
+    if not said:
+        return NOTHING
+    holds = all_of(good if len(good) >= len(LEARNERS) else [*good, None])
+    return Finding("; ".join(said) + (f" ({note})" if note else ""), decided(holds))
 
 
-def _positions(table: dict[str, Any]) -> list[tuple[float, float]]:
+# --- tables -----------------------------------------------------------------------------------------------
+
+
+def _runs(evidence: Evidence, task: str, algorithm: str) -> list[Run]:
+    return [r for r in evidence.store("nontransitive").runs if (r.task, r.algorithm) == (task, algorithm)]
+
+
+def _to_the_end(evidence: Evidence, task: str, algorithm: str) -> Iterator[dict[int, Table]]:
+    """The tables of each seed that was looked at when its training was over."""
+    for run in _runs(evidence, task, algorithm):
+        if (found := tables(run)) and max(found) >= run.target:
+            yield found
+
+
+def _positions(table: Table) -> list[tuple[float, float]]:
     rows = zip(table["kind"], table["x"], table["y"], strict=True)
     return [(x, y) for kind, x, y in rows if kind == "position"]
 
 
-def _shares(table: dict[str, Any]) -> list[float]:
+def _shares(table: Table) -> list[float]:
     return [share for kind, share in zip(table["kind"], table["share"], strict=True) if kind == "class"]
-
-
-def _all(good: list[bool | None], count: int) -> bool | None:
-    """False where one is; None where one of so many is open, or was not run."""
-    if any(one is False for one in good):
-        return False
-    return None if len(good) < count or None in good else True

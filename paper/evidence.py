@@ -12,21 +12,25 @@ from typing import Any
 import finite
 import independent
 import lemmas
+import nontransitive
 import numpy as np
 import selections
 import state_counts
 from recorded import FOLDER, RecordedStore, choose, read_runs
 
+from mdcontest.errors import InputError
 from mdcontest.experiments.store import Run
 from mdcontest.report import statistics as st
 from mdcontest.report.study import Scores, Study, TaskStudy, make_study
 from mdcontest.tables import read_table
 
-BASELINE = "sppo"
+BASELINE, NOT_RUN = "sppo", "not run"
+PAPER_SEEDS = 10
 FINITE = {
     "sizes": (finite.SIZES_FORMAT, finite.SIZES_SCHEMA),
     "rates": (finite.RATES_FORMAT, finite.RATES_SCHEMA),
     "lemmas": (lemmas.LEMMAS_FORMAT, lemmas.LEMMAS_SCHEMA),
+    "nontransitive": (nontransitive.FORMAT, nontransitive.SCHEMA),
     "states": (state_counts.STATES_FORMAT, state_counts.STATES_SCHEMA),
 }
 """Format and columns of what was measured on finite contests."""
@@ -40,9 +44,11 @@ class Evidence:
         self.folder, self.runs = folder, read_runs(folder)
 
     def store(self, name: str) -> RecordedStore:
-        """The runs of a study; those of nontransitive tasks are judged by the mixture of their iterates."""
-        runs = [judged_by(run, "mixture") if run.task in selections.NT else run for run in self.runs]
-        return choose(runs, selections.STUDIES[name])
+        """The runs of a study, one a seed; those of nontransitive tasks are judged by the mixture of their iterates."""
+        first: dict[str, Run] = {}
+        for run in self.runs:
+            first.setdefault(_same_seed(run), judged_by(run, "mixture") if run.task in selections.NT else run)
+        return choose(first.values(), selections.STUDIES[name])
 
     @functools.cache  # noqa: B019 (it lives as long as the program)
     def study(self, name: str) -> Study:
@@ -58,22 +64,36 @@ class Evidence:
     def scores(self, study: str, task: str, algorithm: str) -> Scores | None:
         """Of the only variant of an algorithm."""
         found = self.task(study, task)
-        return next((one for one in found.scores.values() if one.algorithm == algorithm), None) if found else None
+        return _only([one for one in found.scores.values() if one.algorithm == algorithm]) if found else None
 
     def with_setting(self, study: str, task: str, setting: str, value: Any) -> Scores | None:
         """Of the variant of a study in which a setting has this value."""
         found = self.task(study, task)
-        alike = [one for one in found.scores.values() if one.runs[0].settings[setting] == value] if found else []
-        return alike[0] if alike else None
+        return (
+            _only([one for one in found.scores.values() if one.runs[0].settings[setting] == value]) if found else None
+        )
 
     def verdict(self, study: str, task: str, algorithm: str, baseline: str = BASELINE) -> str:
-        """An algorithm's area against the baseline's; TOO_FEW also where one was not run."""
+        """An algorithm's area against the baseline's."""
         mine, other = (self.scores(study, task, name) for name in (algorithm, baseline))
-        return st.TOO_FEW if mine is None or other is None else st.verdict(mine.area, other.area)
+        return NOT_RUN if mine is None or other is None else st.verdict(mine.area, other.area)
 
     def verdicts(self, study: str, algorithm: str, tasks: Iterable[str]) -> dict[str, str]:
         """The same by task."""
         return {task: self.verdict(study, task, algorithm) for task in tasks}
+
+    def lean_lower(self, study: str, algorithm: str, tasks: Iterable[str]) -> list[str]:
+        """Tasks where it overlaps the baseline with the lower mean, and has fewer seeds than in the paper.
+
+        Intervals of five seeds are wider than those of ten, so more seeds may show that it is strictly lower.
+        """
+        found = []
+        for task in tasks:
+            if self.verdict(study, task, algorithm) == st.OVERLAPS:
+                mine, other = (self.scores(study, task, name) for name in (algorithm, BASELINE))
+                if mine and other and mine.area.mean < other.area.mean and mine.area.n < PAPER_SEEDS:
+                    found.append(task)
+        return found
 
     def reward_a_step(self, study: str, task: str, algorithm: str) -> st.Interval | None:
         """The mean over training of reward a step: comparable where episodes are of different lengths."""
@@ -81,7 +101,7 @@ class Evidence:
         return st.student_interval([_reward_a_step(run) for run in runs]) if runs else None
 
     def finite(self, name: str) -> dict[str, Any] | None:
-        """The table of that name of paper/finite.py, paper/lemmas.py or paper/state_counts.py, where it was made."""
+        """The table of that name of finite.py, lemmas.py, nontransitive.py or state_counts.py, where it was made."""
         path, (format, schema) = self.folder / f"finite-{name}.parquet", FINITE[name]
         return read_table(path, format, schema) if path.is_file() else None
 
@@ -95,6 +115,20 @@ class Evidence:
     def benchmarks(self) -> list[dict[str, Any]]:
         """Rows of bench/solvers.py."""
         return json.loads(BENCHMARKS.read_text(encoding="utf-8"))["rows"]
+
+
+def _same_seed(run: Run) -> str:
+    """Alike for runs that repeat a seed, be it on a margin that was learned anew."""
+    settings = {key: value for key, value in run.settings.items() if key != "returned"}
+    return json.dumps([run.task, run.algorithm, run.seed, settings, run.learned is None], sort_keys=True)
+
+
+def _only(variants: list[Scores]) -> Scores | None:
+    """An error where there are several: none of them would be what was asked for."""
+    if len(variants) > 1:
+        names = ", ".join(f"{one.variant} (n = {one.area.n})" for one in variants)
+        raise InputError(f"{variants[0].runs[0].task} is recorded in {len(variants)} variants of one study: {names}")
+    return variants[0] if variants else None
 
 
 def judged_by(run: Run, returned: str) -> Run:

@@ -77,7 +77,7 @@ def summarise_sizes(table: Table) -> dict[str, Any]:
         raise InputError("no row of the table has game_run, so there is nothing to compare; run more contests")
     policies, lp_seconds, game_seconds = (column(table, name) for name in ("policies", "lp_seconds", "game_seconds"))
     largest = ran & (policies == policies[ran].max())
-    solved = [*table["lp_solved"], *np.array(table["game_solved"], object)[ran]]
+    unsolved = {"lp": table["lp_solved"], "game": np.array(table["game_solved"], object)[ran]}
     return {
         "contests": len(ran),
         "lp_exponent": lp_exponent(table),
@@ -91,7 +91,8 @@ def summarise_sizes(table: Table) -> dict[str, Any]:
         "lp_seconds_there": float(np.median(lp_seconds[largest])),
         "lp_largest_gap": float(column(table, "lp_gap").max()),
         "game_largest_gap": float(column(table, "game_gap")[ran].max()),
-        "unsolved": sum(not one for one in solved),
+        "lp_unsolved": sum(not one for one in unsolved["lp"]),
+        "game_unsolved": sum(not one for one in unsolved["game"]),
         "counts_of_the_theorem": all(
             np.array_equal(table[f"lp_{what}"], table[f"theorem_{what}"]) for what in ("variables", "constraints")
         ),
@@ -188,7 +189,7 @@ def summarise_method(table: Table, method: str) -> dict[str, float]:
         "largest_K": int(iterations.max()),
         "bound_holds": float((gaps <= bounds).mean()),
         "bound_below_1": float((bounds < 1).mean()),  # no gap exceeds 1, so only then the bound says something
-        "median_bound_over_gap": float(np.median(bounds / gaps)),
+        "bound_over_gap_at_largest_K": float(np.median((bounds / gaps)[iterations == iterations.max()])),
         "median_slope": float(np.median(slopes)),
         "median_gap_at_largest_K": float(np.median(final)),
         "largest_gap_at_largest_K": float(final.max()),

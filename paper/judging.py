@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from evidence import Evidence
+from evidence import NOT_RUN, Evidence
 
-from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW
+from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS, TOO_FEW, Interval
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told with these seeds"
+OPEN = (TOO_FEW, NOT_RUN)
+"""Verdicts that may become any other."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,48 @@ class Claim:
     """What makes the numbers."""
 
 
+NOTHING = Finding("not run", UNKNOWN)
+
+
+# --- what is known ----------------------------------------------------------------------------------------
+
+
 def decided(holds: bool | None) -> str:
     """None: nobody knows."""
     return UNKNOWN if holds is None else HOLDS if holds else FAILS
+
+
+def all_of(parts: Collection[bool | None]) -> bool | None:
+    """False where one is, else None where one is open."""
+    return False if False in parts else None if None in parts else True
+
+
+def between(least: int, most: int, wanted: range) -> bool | None:
+    """Whether a count is in a range; all that is known of it is that it is `least` to `most`."""
+    possible = range(least, most + 1)
+    return True if all(n in wanted for n in possible) else None if any(n in wanted for n in possible) else False
+
+
+def above(found: Interval, threshold: float) -> bool | None:
+    """Whether a mean is, as far as its interval tells; nothing is said with few seeds."""
+    if found.n < MIN_SEEDS or found.low <= threshold <= found.high:
+        return None
+    return found.low > threshold
+
+
+def known(value: float, holds: bool) -> bool | None:
+    """Nothing is known of what could not be computed."""
+    return holds if math.isfinite(value) else None
+
+
+def judged_table(
+    table: Any, summarise: Callable[[Any], dict[str, Any]], judge: Callable[[dict[str, Any]], Finding]
+) -> Finding:
+    """By the summary of a table, where there is one."""
+    return NOTHING if table is None else judge(summarise(table))
+
+
+# --- from tasks to claims ---------------------------------------------------------------------------------
 
 
 def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
@@ -43,52 +86,82 @@ def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
     Too few seeds leave it open, and so does an overlap where a strict order was claimed: with more seeds it may appear.
     """
     good = [task for task, verdict in verdicts.items() if verdict == wanted]
-    others = {task: verdict for task, verdict in verdicts.items() if verdict not in (wanted, TOO_FEW)}
+    others = {task: verdict for task, verdict in verdicts.items() if verdict not in (wanted, *OPEN)}
     settled = any(wanted == OVERLAPS or verdict != OVERLAPS for verdict in others.values())
     holds = False if settled else True if len(good) == len(verdicts) else None
     said = f"{wanted} on {len(good)} of {len(verdicts)}"
     if others:
         said += "; " + ", ".join(f"{verdict} on {short(task)}" for task, verdict in others.items())
-    return Finding(said + _open(verdicts), decided(holds))
+    return Finding(said + still_open(verdicts), decided(holds))
 
 
-def rarely_lower(verdicts: Mapping[str, str], most: int = 1) -> Finding:
-    """At most so many tasks on which it is strictly lower."""
+def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), most: int = 1) -> Finding:
+    """At most so many tasks on which it is strictly lower; on `doubtful` ones an overlap may become that."""
     counts = count(verdicts)
-    least, largest = counts[LOWER], counts[LOWER] + counts[TOO_FEW]
-    holds = True if largest <= most else False if least > most else None
     lower = [short(task) for task, verdict in verdicts.items() if verdict == LOWER]
     said = f"exceeds or overlaps on {counts[HIGHER] + counts[OVERLAPS]} of {len(verdicts)}"
     said += f"; strictly lower on {', '.join(lower)}" if lower else ""
-    return Finding(said + _open(verdicts), decided(holds))
+    said += _lean(doubtful) + still_open(verdicts)
+    return Finding(said, decided(_at_most_lower(verdicts, doubtful, most)))
+
+
+def better_on(verdicts: Mapping[str, str], higher: int, doubtful: Collection[str] = (), most: int = 1) -> Finding:
+    """Strictly higher on so many tasks or more, strictly lower on few; an overlap may become HIGHER with more seeds."""
+    counts = count(verdicts)
+    many = between(counts[HIGHER], len(verdicts) - counts[LOWER], range(higher, len(verdicts) + 1))
+    holds = all_of((many, _at_most_lower(verdicts, doubtful, most)))
+    return Finding(_counted(verdicts) + _lean(doubtful) + still_open(verdicts), decided(holds))
 
 
 def more_often_higher(verdicts: Mapping[str, str]) -> Finding:
-    """Strictly higher on more tasks than strictly lower, whatever the tasks that are open turn out to be."""
+    """Strictly higher on more tasks than strictly lower, whatever open tasks and overlaps turn out to be."""
     counts = count(verdicts)
-    ahead = counts[HIGHER] - counts[LOWER]
-    holds = True if ahead > counts[TOO_FEW] else False if ahead + counts[TOO_FEW] <= 0 else None
+    ahead, rest = counts[HIGHER] - counts[LOWER], len(verdicts) - counts[HIGHER] - counts[LOWER]
+    holds = True if ahead > rest else False if ahead + rest <= 0 else None
+    return Finding(_counted(verdicts) + still_open(verdicts), decided(holds))
+
+
+def _at_most_lower(verdicts: Mapping[str, str], doubtful: Collection[str], most: int) -> bool | None:
+    lower = list(verdicts.values()).count(LOWER)
+    unsure = sum(verdict in OPEN or task in doubtful for task, verdict in verdicts.items())
+    return between(lower, lower + unsure, range(most + 1))
+
+
+def _counted(verdicts: Mapping[str, str]) -> str:
+    counts = count(verdicts)
     said = f"strictly higher on {counts[HIGHER]}, overlaps on {counts[OVERLAPS]}, strictly lower on {counts[LOWER]}"
-    return Finding(f"{said} of {len(verdicts)}{_open(verdicts)}", decided(holds))
+    return f"{said} of {len(verdicts)}"
+
+
+def _lean(doubtful: Collection[str]) -> str:
+    tasks = ", ".join(short(task) for task in doubtful)
+    return f"; overlaps with the lower mean, and fewer seeds than the paper's, on {tasks}" if doubtful else ""
+
+
+def still_open(verdicts: Mapping[str, str]) -> str:
+    """Which tasks cannot be judged, and why."""
+    said = ""
+    for verdict, words in ((TOO_FEW, f"fewer than {MIN_SEEDS} seeds on"), (NOT_RUN, "not run on")):
+        found = [short(task) for task, one in verdicts.items() if one == verdict]
+        where = "all of them" if len(found) == len(verdicts) else ", ".join(found)
+        said += f"; {words} {where}" if found else ""
+    return said
+
+
+def count(verdicts: Mapping[str, str]) -> dict[str, int]:
+    """Tasks by verdict."""
+    found = list(verdicts.values())
+    return {verdict: found.count(verdict) for verdict in (HIGHER, OVERLAPS, LOWER, *OPEN)}
+
+
+# --- words ------------------------------------------------------------------------------------------------
 
 
 def beside(ours: str, theirs: str | None) -> str:
     """Our verdict, in bold with the paper's where that is another one; a dash where the paper has none."""
     if theirs is None:
         return "–"
-    return ours if ours in (theirs, TOO_FEW) else f"**{ours}** (paper: {theirs})"
-
-
-def count(verdicts: Mapping[str, str]) -> dict[str, int]:
-    """Tasks by verdict."""
-    found = list(verdicts.values())
-    return {verdict: found.count(verdict) for verdict in (HIGHER, OVERLAPS, LOWER, TOO_FEW)}
-
-
-def _open(verdicts: Mapping[str, str]) -> str:
-    few = [short(task) for task, verdict in verdicts.items() if verdict == TOO_FEW]
-    where = "all of them" if len(few) == len(verdicts) else ", ".join(few)
-    return f"; fewer than 5 seeds on {where}" if few else ""
+    return ours if ours in (theirs, *OPEN) else f"**{ours}** (paper: {theirs})"
 
 
 def short(task: str) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from finite import Row, measuring, random_contest, write_rows
+from lemma_sets import check_concave, check_flow, check_gap
 from lemma_values import Values, values_by_definition
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
@@ -43,10 +44,13 @@ STATEMENTS = {
     "lem:marg-basic 2": "Q = c + P V",
     "lem:marg-basic 3": "V = Σ_a d Q",
     "lem:pd": "M̄(π, π') = Σ x^π (Q^π' − V^π'), the left side by the library",
-    "improvement": "a rule that is greedy for Q^π' has M̄ ≥ 0 against π'",
+    "improvement": "a rule with Σ_a d Q^π' ≥ V^π', greedy or half way to it, has M̄ ≥ 0 against π'",
     "gap >= 0": "the optimality gap is not negative",
     "lem:omm occupancy": "x̄ / Σ_a x̄ has the occupancy x̄, an average of three",
     "lem:omm maximiser": "where x̄ visits, the d that maximises Σ x̄ log d is x̄ / Σ_a x̄",
+    "flow": "occupancies solve the flow equations, and random corners of their solutions are occupancies",
+    "gap": "it is what the best deterministic policy wins, and nothing for an exact solution; contests of 300 policies",
+    "concave": "the objectives of Algorithm 2 half way between two rules, against their mean at both",
     "advantage": "Q − V is the advantage of r if M is the difference of r; discounted by 1 − ε where restarts have ε",
     "aperiodicity": "periodic contests: averages of partial sums are the library's V, and Q = c + P V and lem:pd hold",
     "aperiodicity swing": "periodic contests: by how much partial sums of V go on moving, which is no failure",
@@ -106,7 +110,8 @@ def check_values(contest: mdc.Contest, rules: Array) -> dict[str, float]:
     V, Q = np.array([one.V for one in values]), np.array([one.Q for one in values])
     most = scale * _finite_tau(contest)
     greedy = np.eye(contest.num_actions)[Q.argmax(axis=2)]
-    margins = [mdc.average_margin(contest, best, rule) for best, rule in zip(greedy, rules, strict=True)]
+    better = [(some, rule) for best, rule in zip(greedy, rules, strict=True) for some in (best, (best + rule) / 2)]
+    margins = [mdc.average_margin(contest, some, rule) for some, rule in better]
     gaps = [optimal_average_reward(contest, one.c).gain for one in values]  # optimality_gap is cut off at zero
     found = {
         "lem:marg-basic 1": _excess([_largest(V) - most, _largest(Q) - 2 * most]),
@@ -155,6 +160,12 @@ def check_matching(contest: mdc.Contest, rules: Array) -> dict[str, float]:
     return {"lem:omm occupancy": _largest(again - x_bar), "lem:omm maximiser": _largest(differs)}
 
 
+def check_sets(contest: mdc.Contest, rules: Array, seed: int) -> dict[str, float]:
+    """What lemma_sets has."""
+    flow = check_flow(contest, rules, np.random.default_rng([seed, 4]))
+    return flow | check_gap(contest, rules) | check_concave(contest, rules)
+
+
 def likeliest_rule(x: Array) -> Array:
     """argmax_d Σ x log d over softmax rules by L-BFGS; logits of rare states are stretched, or they hardly move."""
     nu = x.sum(axis=1, keepdims=True)
@@ -195,7 +206,7 @@ def measure(quick: bool) -> Iterator[Row]:
     drawn = [(size, make, restart) for size in sizes for make, restart in kinds]
     for number, (size, make, restart) in enumerate(drawn):
         contest, rules, reward = make(number, *size, restart), *_draw(number, size)
-        found = check_values(contest, rules) | check_matching(contest, rules)
+        found = check_values(contest, rules) | check_matching(contest, rules) | check_sets(contest, rules, number)
         yield from _rows(number, size, found | check_advantage(contest, rules, reward, restart))
     for number, (states, actions, period) in enumerate(periodic, start=len(drawn)):
         contest, size = periodic_contest(number, states, actions, period), (states, actions)

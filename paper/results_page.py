@@ -10,9 +10,9 @@ from ablation_tables import sections
 from claims import CLAIMS
 from evidence import Evidence, number, shown
 from judging import FAILS, HOLDS, UNKNOWN, Claim, beside, short
-from markdown import table
 from second_look import second_look
-from selections import NAMES, PAPER, SUITE
+from selections import NAMES, PAPER, STUDIES, SUITE
+from tables_as_text import table
 
 HEAD = """# What the paper claims, and what we measured
 
@@ -20,7 +20,11 @@ This page is written by `make paper` from the tables in [results](results), with
 that it is what those tables say. Areas are areas under the curve of returns, as the curve's mean height; after each
 mean stand the ends of Student's 95 % interval over seeds and their number n. "Strictly higher" means that two
 intervals do not overlap, and is said with five seeds or more only. SPPO is what Swamy et al. 2024 call SPO. A trained
-best response gives a lower bound of the optimality gap, never the gap. Labels such as `thm:lp` are the paper's.
+best response gives a lower bound of the optimality gap, never the gap, so an order of what best responses win is no
+proof of an order of gaps. Labels such as `thm:lp` are the paper's.
+
+The commands write runs under `build/paper`, or tables into `paper/results`; runs come into these tables with
+`python paper/record.py FOLDER`, and `make paper` writes this page.
 """
 
 
@@ -51,10 +55,17 @@ def _recorded(evidence: Evidence) -> str:
     )
     rows = [[kind, str(count)] for kind, count in made.most_common()]
     return (
-        f"{len(evidence.runs)} runs of a million steps are recorded, {hours:.1f} hours of one core:\n\n"
+        f"{len(evidence.runs)} runs are recorded, {hours:.1f} hours of one core:\n\n"
         + table(["made on", "runs"], rows)
         + "\n`python paper/retrain.py` trains some of them again and compares every episode, bit for bit.\n"
+        + _left_out(evidence)
     )
+
+
+def _left_out(evidence: Evidence) -> str:
+    """What the studies say of runs that they could not use."""
+    notes = [f"- {name}: {note}" for name in STUDIES for note in evidence.study(name).notes if "baseline" not in note]
+    return "\nNot all of them could be used:\n\n" + "\n".join(notes) + "\n" if notes else ""
 
 
 def _sizes(evidence: Evidence) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from evidence import Evidence, shown
 from judging import short
-from markdown import table
 from selections import NAMES, SUITE
+from tables_as_text import table
 
 from mdcontest.report.statistics import student_interval
 
@@ -38,7 +38,8 @@ def _readings(evidence: Evidence) -> str:
         found = [evidence.with_setting(study, task, name, value) for study, name, value in READINGS.values()]
         if found[1] is not None or found[3] is not None:
             rows.append([short(task), *(shown(one.area if one else None) for one in found)])
-    return "### Other readings\n\n" + table(["task", *READINGS], rows) if rows else ""
+    text = "Areas, all else as in the paper's settings (`python paper/readings.py`).\n\n"
+    return f"### Other readings\n\n{text}" + table(["task", *READINGS], rows) if rows else ""
 
 
 def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
@@ -62,7 +63,8 @@ def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
                 if (run.task, run.algorithm) == (task, name)
             ]
             means = [float(np.mean(found)) for found in theirs.values()]
-            rows.append([short(task), NAMES[name], *(shown(student_interval(found)) for found in (means, ours))])
+            cells = (shown(student_interval(found) if found else None) for found in (means, ours))
+            rows.append([short(task), NAMES[name], *cells])
     head = ["task", "algorithm", "Stable-Baselines3 with the cumulant", "this library"]
     text = f"Return between {0.75 * last:,.0f} and {last:,} steps (`python paper/independent.py`).\n\n"
     return f"### The same on another code base\n\n{text}" + table(head, rows)

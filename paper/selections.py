@@ -26,7 +26,9 @@ HORIZONS = (1, 4, 16, 64, 256, 1024, 2048)
 def follows(run: Run, preset: str | None, varied: Sequence[str] = ()) -> bool:
     """Whether a full run has all settings of the preset (None: this library's), but for those that a study varies."""
     wanted = _settings(run.task, run.algorithm, preset)
-    return run.target == STEPS and all(run.settings.get(k) == v for k, v in wanted.items() if k not in varied)
+    if run.target != STEPS or run.task_settings:
+        return False
+    return all(run.settings.get(k) == v for k, v in wanted.items() if k not in varied)
 
 
 @functools.cache
@@ -79,6 +81,12 @@ def in_terminations(run: Run) -> bool:
     return run.task in SUITE and run.learned is None and of_clip
 
 
+def in_limits(run: Run) -> bool:
+    """HPI-Clip and SPPO, whatever the limit of an episode."""
+    both = run.algorithm in ("hpi-clip", "sppo") and follows(run, "paper", ("horizon",))
+    return run.task in SUITE and run.learned is None and both
+
+
 STUDIES: dict[str, Callable[[Run], bool]] = {
     "suite": in_suite,
     "own settings": in_own_suite,
@@ -88,6 +96,7 @@ STUDIES: dict[str, Callable[[Run], bool]] = {
     "learning rate": in_etas,
     "rollout averages": in_rollout_averages,
     "terminations": in_terminations,
+    "episode limits": in_limits,
 }
 
 

@@ -1,9 +1,14 @@
 """The tables on nontransitive tasks, ablations and other readings: made-up runs whose numbers one can work out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import selections
+from ablation_claims import TUNED_ON
 from ablation_tables import sections
 from claims import CLAIMS
+from comparison_horizon import SHOWN
 from evidence import Evidence
 from figures import curves_figures
 from judging import FAILS, HOLDS, UNKNOWN
@@ -68,23 +73,68 @@ def test_nothing_is_said_of_what_was_not_run(tmp_path):
 
 def test_settings_in_columns(tmp_path):
     """Areas fall with T_C; the final return is best at η = 1.5, which both the table and the claim say."""
-    tasks = ("HalfCheetah-v5",)
-    for task in tasks:
+    for task in SHOWN:
         for i, horizon in enumerate(HORIZONS):
             level(task, "hpi-clip", 5000 - 100 * i, tmp_path, comparison_horizon=horizon)
+        level(task, "sppo", 4400, tmp_path)
+    for task in TUNED_ON:
         for eta in ETAS:
             level(task, "hpi", 3000 - 100 * abs(eta - 1.5), tmp_path, eta=eta)
-        level(task, "sppo", 4400, tmp_path)
     evidence = recorded_evidence(tmp_path)
     page = "\n".join(sections(evidence))
     horizons = rows_with(section(page, "## HPI-Clip with margins averaged over T_C steps"), 8)
-    assert [row[0] for row in horizons[2:]] == ["HalfCheetah"]
+    assert {f"{row[0]}-v5" for row in horizons[2:]} == set(SHOWN)
     assert all(row[1:] == [cell(5002 - 100 * i, 0) for i in range(7)] for row in horizons[2:])
     etas = rows_with(section(page, "## HPI's learning rate"), 6)
-    assert etas[2][1:] == [cell(3002 - 100 * abs(eta - 1.5), 0) for eta in ETAS]
+    assert all(row[1:] == [cell(3002 - 100 * abs(eta - 1.5), 0) for eta in ETAS] for row in etas[2:])
     assert verdict_of(evidence, "a longer comparison horizon is worse").verdict == HOLDS
-    assert verdict_of(evidence, "one goes from HPI-Clip to SPPO").verdict == HOLDS, "4402 at T_C = 2048 and for SPPO"
+    assert verdict_of(evidence, "interpolates between").verdict == HOLDS
+    assert verdict_of(evidence, "T_C as long as the task is SPPO").verdict == HOLDS, "4402 at T_C = 2048 and for SPPO"
     assert verdict_of(evidence, "1.5 does best").verdict == HOLDS
+
+
+def test_one_task_is_not_most_of_them(tmp_path):
+    """One of three tasks with all seeds, where a T_C in between is better than both ends, and two values of η."""
+    for horizon, height in ((1, 500), (16, 900), (2048, 100)):
+        level(SHOWN[0], "hpi-clip", height, tmp_path, comparison_horizon=horizon)
+    for eta in ETAS[:2]:
+        level(TUNED_ON[0], "hpi", 100 * eta, tmp_path, eta=eta)
+    evidence = recorded_evidence(tmp_path)
+    worse = verdict_of(evidence, "a longer comparison horizon is worse")
+    assert worse.verdict == UNKNOWN
+    assert "strictly higher than at 1 at 16" in worse.numbers
+    assert verdict_of(evidence, "interpolates between").verdict == FAILS
+    assert verdict_of(evidence, "T_C as long as the task is SPPO").verdict == UNKNOWN
+    assert verdict_of(evidence, "1.5 does best").verdict == UNKNOWN
+
+
+def test_a_seed_that_was_learned_twice_counts_once(tmp_path):
+    level("HalfCheetah-v5", "hpi-clip", 900, tmp_path, learned="a")
+    again = {"target": STEPS, "episodes": ([STEPS // 2, STEPS], [1.0, 1.0]), "learned": "z"}
+    write_run(
+        tmp_path / "runs", "HalfCheetah-v5", "hpi-clip", 0, **again, **paper_settings("HalfCheetah-v5", "hpi-clip")
+    )
+    scores = recorded_evidence(tmp_path).scores("learned margins", "HalfCheetah-v5", "hpi-clip")
+    assert scores.area.n == 5
+
+
+def test_a_task_with_settings_of_its_own_is_another_task():
+    run = SimpleNamespace(task="Reacher-NT", algorithm="hpi-clip", target=STEPS, learned=None, task_settings={})
+    run.settings = paper_settings("Reacher-NT", "hpi-clip")
+    assert selections.in_nt(run)
+    run.task_settings = {"theta": 1.5}
+    assert not selections.in_nt(run)
+
+
+@pytest.mark.parametrize("sppo_at_its_limit", [900, 1000])
+def test_episodes_of_another_length(tmp_path, sppo_at_its_limit):
+    """SPPO is behind with 2048 steps; whether it keeps up with fewer is what the claim is about."""
+    for name, long_one, short_one in (("hpi-clip", 1000, 1000), ("sppo", 500, sppo_at_its_limit)):
+        level("Reacher-v5", name, long_one, tmp_path)
+        level("Reacher-v5", name, short_one, tmp_path, horizon=None)
+    found = verdict_of(recorded_evidence(tmp_path), "with shorter episodes it keeps up")
+    assert found.verdict == (HOLDS if sppo_at_its_limit == 1000 else FAILS)
+    assert "strictly higher at 2048" in found.numbers
 
 
 def test_learned_margins_beside_the_tasks_own(tmp_path):
@@ -106,7 +156,9 @@ def test_learned_margins_beside_the_tasks_own(tmp_path):
     assert rows["Hopper", "HPI-Clip"][2] == TOO_FEW
     said = verdict_of(evidence, "HPI-Clip's area with learned margins is strictly lower than SPPO's")
     assert said.verdict == FAILS
-    assert verdict_of(evidence, "HPI-Clip's area with learned margins is strictly higher").verdict == UNKNOWN
+    higher = "HPI-Clip's area with learned margins is strictly higher than SPPO's on Ant"
+    assert verdict_of(evidence, higher).verdict == UNKNOWN
+    assert verdict_of(evidence, "HPI-Clip's gains over SPPO persist").verdict == UNKNOWN, "no SPPO on its own margin"
     assert {name for name, _ in curves_figures(evidence)} == {"suite", "learned-margins"}
 
 
@@ -121,6 +173,7 @@ def test_gaps_of_mixtures_along_training_and_of_others_at_the_end(tmp_path, judg
                         write_gap(run, step, value + seed / 1000, ceiling=1.5, judge=judge if learned else None)
                     if learned is None:
                         write_gap(run, STEPS, 2 * gap + seed / 1000, ceiling=1.5, returned="last")
+                        write_gap(run, STEPS, 3 * gap + seed / 1000, ceiling=3.5, returned="cloned")
     evidence = recorded_evidence(tmp_path)
     part = section("\n".join(sections(evidence)), "## What best responses win on the nontransitive tasks")
     along = {tuple(row[:2]): row[2:4] for row in rows_with(part.partition("\nAt the end")[0], 5)}
@@ -130,6 +183,11 @@ def test_gaps_of_mixtures_along_training_and_of_others_at_the_end(tmp_path, judg
         assert ends[task, "HPI-Clip", "last"][0] == cell(0.402, 4, 0.001)
         assert ends[task, "SPPO", "mixture"][0] == cell(0.902, 4, 0.001)
         assert ends[task, "HPI", "mixture"][1].startswith("1.5")
+    # Cloned from HPI-Clip 0.6, from HPI 0.9; the last of SPPO 1.8.
+    at_the_end = verdict_of(evidence, "The policy cloned from HPI-Clip's iterates")
+    assert at_the_end.verdict == HOLDS
+    assert at_the_end.numbers.count("0.6020") == 2
+    assert at_the_end.numbers.count("1.802") == 2
     words = "area of the inverted gap with {} is strictly higher"
     assert verdict_of(evidence, "HPI's " + words.format("the given margin")).verdict == HOLDS
     said = verdict_of(evidence, "HPI-Clip's " + words.format("learned margins"))

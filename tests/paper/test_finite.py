@@ -44,7 +44,7 @@ def test_both_exact_methods_find_solutions(quick, committed):
     assert finite_figures.column(table, "game_gap")[ran].max() <= finite.SOLVED
     assert np.isnan(finite_figures.column(table, "game_gap")[~ran]).all()
     summary = finite_figures.summarise_sizes(table)
-    assert summary["unsolved"] == 0
+    assert summary["lp_unsolved"] == summary["game_unsolved"] == 0
     assert summary["counts_of_the_theorem"]
 
 
@@ -116,7 +116,7 @@ def test_summary_of_made_up_sizes():
     assert summary["lp_largest_pairs"] == 400
     assert summary["lp_largest_gap"] == pytest.approx(4e-10)
     assert summary["game_largest_gap"] == pytest.approx(1e-8)
-    assert summary["unsolved"] == 1
+    assert summary["lp_unsolved"] + summary["game_unsolved"] == 1
     assert summary["counts_of_the_theorem"]
     assert not finite_figures.summarise_sizes(made_up_sizes() | {"lp_variables": [1] * 8})["counts_of_the_theorem"]
 
@@ -136,7 +136,7 @@ def test_summary_of_made_up_rates():
     summary = finite_figures.summarise_rates(made_up_rates())
     average, last = summary["hpi theorem"], summary["hpi last"]
     assert average["median_slope"] == pytest.approx(-0.5)
-    assert average["median_bound_over_gap"] == pytest.approx(2)
+    assert average["bound_over_gap_at_largest_K"] == pytest.approx(2)
     assert (average["bound_holds"], average["bound_below_1"], average["largest_K"]) == (1.0, 1.0, 1600)
     assert average["median_gap_at_largest_K"] == pytest.approx(0.1)
     assert last["bound_holds"] == pytest.approx(3 / 6)  # 0.9 is above 0.8, 0.4 and 0.2

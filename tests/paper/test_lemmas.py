@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import lemma_sets
 import lemmas
 import numpy as np
 import pytest
@@ -128,3 +129,20 @@ def test_likeliest_rule_of_rare_states():
     rule = np.array([[0.2, 0.8], [0.7, 0.3]])
     found = lemmas.likeliest_rule(rule * [[1 - 1e-6], [1e-6]])
     np.testing.assert_allclose(found, rule, atol=lemmas.OF_AN_ASCENT)
+
+
+def test_wrong_gaps_flows_and_objectives_are_seen(monkeypatch):
+    """A gap that is off by 0.01, an occupancy of another rule, and an objective that is not concave."""
+    contest, (rules, _) = lemmas.few_transitions(1, 4, 2, 0.05), lemmas._draw(1, (4, 2))
+    assert max(lemmas.check_sets(contest, rules, 0).values()) < lemmas.ROUNDING
+    gap, occupancy = mdc.optimality_gap, mdc.occupancy
+    monkeypatch.setattr(mdc, "optimality_gap", lambda *arguments: gap(*arguments) + 0.01 * contest.margin.bound)
+    assert lemmas.check_sets(contest, rules, 0)["gap"] == pytest.approx(0.01)
+    monkeypatch.setattr(mdc, "occupancy", lambda contest, rule: occupancy(contest, rule[::-1]))
+    assert lemmas.check_sets(contest, rules, 0)["flow"] > 0.01
+    assert lemma_sets.check_concave(contest, rules, eta=-1.0)["concave"] > 0.01, "a negative rate bends it upwards"
+
+
+def test_contests_with_too_many_policies_have_no_brute_force():
+    contest, (rules, _) = lemmas.random_contest(1, 9, 2), lemmas._draw(1, (9, 2))
+    assert lemma_sets.check_gap(contest, rules) == {}

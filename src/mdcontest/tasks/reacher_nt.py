@@ -3,8 +3,9 @@
     M(z, z') = w_r sgn(ρ − ρ') + w_a sgn_θ(α − α')
 
 ρ is the fingertip's distance from the origin, α the first arm's angle. sgn_θ is circular: +1 when α is ahead of α' by
-less than θ, −1 when it is behind by less than θ, 0 at ties and beyond. With θ = π someone is always ahead, nobody
-can be ahead of everybody, and the solution stretches the arm and is at every angle equally often.
+less than θ, −1 when it is behind by less than θ, 0 at ties and beyond. With θ = π someone is always ahead and nobody
+can be ahead of everybody. A solution stretches the arm and is at every angle equally often; it is not the only one, as
+two opposite angles, half the time each, leave nobody anything to win either.
 
 The paper's pseudo-code is not skew (its remainder has the sign of its argument, ties count against both, and it
 prefers clockwise); this is the skew margin its text describes.

@@ -1,0 +1,182 @@
+"""Claims about learned margins, the comparison horizon T_C, HPI's learning rate, and the length of episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from comparison_horizon import SHOWN
+from evidence import NOT_RUN, Evidence, shown
+from judging import NOTHING, Claim, Finding, all_of, between, count, decided, every_task_is, short, still_open
+from selections import ETAS, HORIZONS, NAMES, NT, PAPER_LEARNED
+from sppo_claims import LEARNERS, gap_claims, suite_claims
+
+from mdcontest.report import statistics as st
+from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS, TOO_FEW
+from mdcontest.report.study import Scores
+from mdcontest.tasks.suite import SUITE
+
+LEARNED_COMMAND = "python paper/learned_margins.py"
+HORIZON_COMMAND = "python paper/comparison_horizon.py"
+ETA_COMMAND = "python paper/eta_search.py"
+READINGS_COMMAND = "python paper/readings.py"
+TUNED_ON = ("Ant-v5", "HalfCheetah-v5", "InvertedDoublePendulum-v5")
+CHOSEN_ETA = 1.5
+
+
+# --- learned margins --------------------------------------------------------------------------------------
+
+
+def gains_persist(evidence: Evidence, algorithm: str) -> Finding:
+    """Strictly higher with learned margins wherever it is with the tasks' own."""
+    own = {"suite": SUITE, "nontransitive": NT}
+    ahead = [t for study, names in own.items() for t in names if evidence.verdict(study, t, algorithm) == HIGHER]
+    found = every_task_is(evidence.verdicts("learned margins", algorithm, ahead)) if ahead else NOTHING
+    return Finding(f"of the tasks where it is with the task's own margin, {found.numbers}", found.verdict)
+
+
+# --- the comparison horizon -------------------------------------------------------------------------------
+
+
+def _at_horizon(evidence: Evidence, task: str, horizon: int) -> Scores | None:
+    return evidence.with_setting("comparison horizon", task, "comparison_horizon", horizon)
+
+
+def longer_is_worse(evidence: Evidence) -> Finding:
+    """T_C = 2048 against T_C = 1 on most of the tasks, and where something in between is better than 1."""
+    verdicts, said = {}, []
+    for task in SHOWN:
+        found = {horizon: one.area for horizon in HORIZONS if (one := _at_horizon(evidence, task, horizon))}
+        if not {1, 2048} <= set(found):
+            verdicts[task] = NOT_RUN
+            continue
+        verdicts[task] = st.verdict(found[2048], found[1])
+        better = [f"{h}" for h, area in found.items() if st.verdict(area, found[1]) == HIGHER]
+        beyond = f", strictly higher than at 1 at {', '.join(better)}" if better else ""
+        said.append(f"{short(task)} {shown(found[1])} at 1, {shown(found[2048])} at 2048{beyond}")
+    counts = count(verdicts)
+    most = between(counts[LOWER], len(SHOWN) - counts[HIGHER], range(len(SHOWN) // 2 + 1, len(SHOWN) + 1))
+    return Finding("; ".join(said) + still_open(verdicts), decided(most)) if said else NOTHING
+
+
+def ends_are_the_algorithms(evidence: Evidence) -> Finding:
+    """The longest horizon against SPPO itself; the shortest is HPI-Clip, the very same run."""
+    verdicts = {}
+    for task in SHOWN:
+        whole, long_one = evidence.scores("suite", task, "sppo"), _at_horizon(evidence, task, 2048)
+        verdicts[task] = st.verdict(long_one.area, whole.area) if whole and long_one else NOT_RUN
+    found = every_task_is(verdicts, OVERLAPS)
+    return Finding(f"T_C = 1 is HPI-Clip, the same run; T_C = 2048 against SPPO: {found.numbers}", found.verdict)
+
+
+def between_the_ends(evidence: Evidence) -> Finding:
+    """Whether areas at intermediate T_C lie between those at the ends; strictly beyond both of them, they do not."""
+    said, good = [], []
+    for task in SHOWN:
+        areas = [one.area if (one := _at_horizon(evidence, task, horizon)) else None for horizon in HORIZONS]
+        known = [area for area in areas if area is not None]
+        if len(known) < 3 or areas[0] is None or areas[-1] is None:
+            good.append(None)
+            continue
+        ends, inner = (areas[0], areas[-1]), [area for area in areas[1:-1] if area is not None]
+        low, high = sorted(end.mean for end in ends)
+        beyond = [a for a in inner for v in (HIGHER, LOWER) if all(st.verdict(a, end) == v for end in ends)]
+        inside = sum(low <= area.mean <= high for area in inner)
+        said.append(f"{short(task)}: {inside} of {len(inner)} means between, {len(beyond)} strictly beyond both")
+        sure = len(known) == len(areas) and min(area.n for area in known) >= MIN_SEEDS
+        good.append(False if beyond else True if sure and inside == len(inner) else None)
+    return Finding("; ".join(said), decided(all_of(good))) if said else NOTHING
+
+
+# --- settings ---------------------------------------------------------------------------------------------
+
+
+def eta_is_best(evidence: Evidence) -> Finding:
+    """Final returns, each task's on a scale from its worst η to its best, averaged over the three tasks by seed."""
+    scores = {eta: _scaled(evidence, eta) for eta in ETAS}
+    if any(len(found) == 0 for found in scores.values()):
+        missing = [short(t) for t in TUNED_ON if any(_with_eta(evidence, t, eta) is None for eta in ETAS)]
+        return Finding(f"not all values were run on {', '.join(missing)}", decided(None))
+    intervals = {eta: st.student_interval(found) for eta, found in scores.items()}
+    verdicts = {st.verdict(intervals[CHOSEN_ETA], one) for eta, one in intervals.items() if eta != CHOSEN_ETA}
+    holds = True if verdicts == {HIGHER} else False if LOWER in verdicts else None
+    said = ", ".join(f"η = {eta:g}: {shown(one)}" for eta, one in intervals.items())
+    return Finding(
+        f"final returns between a task's worst η (0) and its best (1), over the tasks: {said}", decided(holds)
+    )
+
+
+def _with_eta(evidence: Evidence, task: str, eta: float) -> Scores | None:
+    return evidence.with_setting("learning rate", task, "eta", eta)
+
+
+def _scaled(evidence: Evidence, eta: float) -> list[float]:
+    """One number a seed that was run on all three tasks; none where a value is missing."""
+    by_task = []
+    for task in TUNED_ON:
+        found = {value: _with_eta(evidence, task, value) for value in ETAS}
+        known = [one.final.mean for one in found.values() if one is not None]
+        if (mine := found[eta]) is None or len(known) < len(ETAS):
+            return []
+        low, high = min(known), max(known)
+        spread = high - low or 1.0
+        seeds = (run.seed for run in mine.runs)
+        by_task.append({seed: (final - low) / spread for seed, final in zip(seeds, mine.finals, strict=True)})
+    common = set.intersection(*map(set, by_task))
+    return [float(np.mean([scores[seed] for scores in by_task])) for seed in sorted(common)]
+
+
+def length_matters(evidence: Evidence) -> Finding:
+    """HPI-Clip against SPPO with episodes as long as the tasks were registered with, and with 2048 steps."""
+    said, verdicts = [], {}
+    for task in SUITE:
+        mine, other = (_limited(evidence, task, name) for name in ("hpi-clip", "sppo"))
+        if mine is not None and other is not None:
+            verdicts[task] = st.verdict(mine.area, other.area)
+            areas = f"{shown(mine.area)} against {shown(other.area)} at the registered limit, {verdicts[task]}"
+            said.append(f"{short(task)}: {areas}; {evidence.verdict('suite', task, 'hpi-clip')} at 2048")
+    keeps_up = {task: None if verdict == TOO_FEW else verdict != HIGHER for task, verdict in verdicts.items()}
+    return Finding("; ".join(said), decided(all_of(keeps_up.values()))) if said else NOTHING
+
+
+def _limited(evidence: Evidence, task: str, algorithm: str) -> Scores | None:
+    """At the task's own limit."""
+    found = evidence.task("episode limits", task)
+    alike = [one for one in found.scores.values() if one.algorithm == algorithm] if found else []
+    return next((one for one in alike if one.runs[0].settings["horizon"] is None), None)
+
+
+ABOUT_HORIZONS = {
+    "T_C = 1 is HPI-Clip, and T_C as long as the task is SPPO": ends_are_the_algorithms,
+    "A T_C in between interpolates between the two": between_the_ends,
+    "On most tasks a longer comparison horizon is worse": longer_is_worse,
+}
+ABLATIONS = [
+    *suite_claims(
+        "ap:learned-preference-model", "learned margins", PAPER_LEARNED, "with learned margins", LEARNED_COMMAND
+    ),
+    *gap_claims("learned margins", "with learned margins", "fig:mujoco-nt-offline", LEARNED_COMMAND),
+    *(
+        Claim(
+            "ap:learned-preference-model",
+            f"{NAMES[name]}'s gains over SPPO persist when margins are learned",
+            lambda e, name=name: gains_persist(e, name),
+            LEARNED_COMMAND,
+        )
+        for name in LEARNERS
+    ),
+    *(
+        Claim("ap:sppo", f"{text} (on {', '.join(map(short, SHOWN))})", judge, HORIZON_COMMAND)
+        for text, judge in ABOUT_HORIZONS.items()
+    ),
+    Claim(
+        "sec:experiments",
+        "It is long problems in which SPPO is inefficient: with shorter episodes it keeps up",
+        length_matters,
+        READINGS_COMMAND,
+    ),
+    Claim(
+        "ap:algorithm-details",
+        "Of η in {0.75, 1.5, 3, 6, 12}, 1.5 does best on average over Ant, HalfCheetah and InvertedDoublePendulum",
+        eta_is_best,
+        ETA_COMMAND,
+    ),
+]

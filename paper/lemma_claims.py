@@ -1,0 +1,164 @@
+"""Claims about marginal values, occupancies and nontransitive margins: tables of lemmas.py and nontransitive.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from evidence import Evidence, number
+from judging import Claim, Finding, decided, judged_table, known
+from lemmas import OF_AN_ASCENT, ROUNDING, summarise_lemmas
+from nontransitive import summarise
+
+LEMMAS_COMMAND, MARGINS_COMMAND = "python paper/lemmas.py", "python paper/nontransitive.py"
+
+
+# --- lemmas on marginal values ----------------------------------------------------------------------------
+
+
+def _lemma(where: str, statement: str, text: str, most: float = ROUNDING) -> Claim:
+    """A claim that holds if no contest has a larger residual."""
+
+    def judge(found: dict[str, Any]) -> Finding:
+        one = found[statement]
+        said = f"largest residual {number(one['largest'])} over {one['contests']} contests"
+        return Finding(said, decided(one["largest"] <= most))
+
+    return Claim(where, text, _of_lemmas(judge), LEMMAS_COMMAND)
+
+
+def _of_lemmas(judge: Callable[[dict[str, Any]], Finding]) -> Callable[[Evidence], Finding]:
+    return lambda evidence: judged_table(evidence.finite("lemmas"), summarise_lemmas, judge)
+
+
+def _periodic_values(found: dict[str, Any]) -> Finding:
+    one, swing = found["aperiodicity"], found["aperiodicity swing"]["largest"]
+    said = (
+        f"partial sums do not settle: they go on moving by up to {number(swing)} of the margin's bound. Their Cesàro "
+        f"averages, which solve the Poisson equation, are finite, and with them Q = c + P V and lem:pd hold without "
+        f"aperiodicity: largest residual {number(one['largest'])} over {one['contests']} periodic contests"
+    )
+    return Finding(said, decided(known(swing, swing > ROUNDING)))
+
+
+# --- the nontransitive margins ----------------------------------------------------------------------------
+
+
+def _of_margins(judge: Callable[[dict[str, Any]], Finding]) -> Callable[[Evidence], Finding]:
+    return lambda evidence: judged_table(evidence.finite("nontransitive"), summarise, judge)
+
+
+def _must_be_a_circle(found: dict[str, Any]) -> Finding:
+    circle, opposites, inside = (found[name]["largest"] for name in ("circle", "opposites", "inside"))
+    said = (
+        f"gaps where every position can be reached: all directions alike {number(circle)}, further in "
+        f"{number(inside)}, and two opposite directions alone {number(opposites)}: a circle is a solution, and not the "
+        "only one"
+    )
+    return Finding(said, decided(circle <= ROUNDING < opposites))
+
+
+def _must_be_thirds(found: dict[str, Any]) -> Finding:
+    off, loss = found["thirds"]["largest"], found["only thirds"]["least"]
+    said = (
+        f"shares of the exact solution are within {number(off)} of thirds; others have a gap of at least "
+        f"{number(loss)} times their distance from them"
+    )
+    return Finding(said, decided(off <= ROUNDING < loss))
+
+
+def _as_printed(found: dict[str, Any]) -> Finding:
+    broken, ahead = found["printed, not skew"]["largest"], found["printed, ahead"]["largest"]
+    said = (
+        f"as printed it is not skew on {broken:.0%} of random pairs, and prefers who is ahead counter-clockwise on "
+        f"{ahead:.0%} of near ones; this library has the skew margin of the text"
+    )
+    return Finding(said, decided(broken <= ROUNDING and ahead > 0.5))
+
+
+def _best_of_three(found: dict[str, Any]) -> Finding:
+    differs = found["two of three"]["largest"]
+    said = (
+        f"appendix and code compare the dominant score instead; the two margins disagree on {differs:.0%} of random "
+        "pairs. This library has the one of the code, and `BestTwoOfThree` beside it"
+    )
+    return Finding(said, decided(differs <= ROUNDING))
+
+
+def _tau_grows(found: dict[str, Any]) -> Finding:
+    tau = found["tau"]
+    said = (
+        f"the certified bound on τ of a lazy walk around a ring goes from {number(tau['least'])} to "
+        f"{number(tau['largest'])} with {tau['most']:.0f} states"
+    )
+    return Finding(said, decided(tau["largest"] > tau["least"]))
+
+
+LEMMAS = [
+    Claim(
+        "sec:approximate-solution-methods",
+        "It may through τ, which can grow with |S|",
+        _of_margins(_tau_grows),
+        MARGINS_COMMAND,
+    ),
+    _lemma("lem:marg-basic", "lem:marg-basic 1", "Values are bounded: |V| ≤ M_max τ and |Q| ≤ 2 M_max τ"),
+    _lemma("lem:marg-basic", "lem:marg-basic 2", "Q is the cumulant plus the expected V of the next state"),
+    _lemma("lem:marg-basic", "lem:marg-basic 3", "V is the mean of Q over the rule's actions"),
+    _lemma("lem:pd", "lem:pd", "A policy's average margin against another is its mean of that other's Q − V"),
+    _lemma(
+        "sec:approximate-solution-methods",
+        "improvement",
+        "A rule whose mean of another's Q is nowhere below that one's V does not lose to it",
+    ),
+    _lemma("sec:approximate-solution-methods", "gap >= 0", "The optimality gap is never negative"),
+    _lemma("sec:approximate-solution-methods", "gap", "It is zero if and only if no policy wins"),
+    _lemma(
+        "sec:approximate-solution-methods",
+        "concave",
+        "The objectives of the policy-gradient form are convex problems in the probabilities",
+    ),
+    _lemma("sec:exact-solution-methods", "flow", "The flow equations describe all occupancies, and nothing else"),
+    _lemma("lem:omm", "lem:omm occupancy", "The rule in proportion to an averaged occupancy has that occupancy"),
+    _lemma(
+        "lem:omm",
+        "lem:omm maximiser",
+        "In visited states that rule is the one that maximises Σ x log d",
+        OF_AN_ASCENT,
+    ),
+    _lemma(
+        "ap:hpi-clip", "advantage", "If the margin is a difference of rewards, Q − V is the advantage of the reward"
+    ),
+    Claim(
+        "lem:marg-basic",
+        "In a periodic contest marginal values may diverge",
+        _of_lemmas(_periodic_values),
+        LEMMAS_COMMAND,
+    ),
+]
+
+MARGINS = [
+    Claim(
+        "sec:experiments",
+        "The optimal policy of Reacher-NT must trace a circle",
+        _of_margins(_must_be_a_circle),
+        MARGINS_COMMAND,
+    ),
+    Claim(
+        "sec:experiments",
+        "The optimal policy of Walker2d-NT must be in each of the three classes a third of the time",
+        _of_margins(_must_be_thirds),
+        MARGINS_COMMAND,
+    ),
+    Claim(
+        "sec:experiments",
+        "The margin of Walker2d-NT is a best-two-of-three rule",
+        _of_margins(_best_of_three),
+        MARGINS_COMMAND,
+    ),
+    Claim(
+        "ap:mujoco-nt",
+        "The margin of Reacher-NT, as in the pseudocode, prefers who is ahead counter-clockwise",
+        _of_margins(_as_printed),
+        MARGINS_COMMAND,
+    ),
+]

@@ -1,0 +1,42 @@
+"""Readings of what the paper leaves open, on tasks where they matter; all else is as in the paper's settings.
+
+What SPPO averages over (an episode, or the rollout whatever ends in it), how the end of an episode counts, and how long
+an episode is: 2048 steps, or the limit that the task was registered with.
+
+python paper/readings.py --quick
+"""
+
+import sys
+from dataclasses import replace
+
+from study import Study, main
+
+from mdcontest.experiments.sweep import Sweep
+
+ROLLOUTS = Sweep(
+    tasks=("Hopper-v5",),
+    algorithms=("sppo",),
+    seeds=range(5),
+    steps=1_000_000,
+    preset="paper",
+    settings={"across_episodes": True},
+)
+ENDS = replace(ROLLOUTS, algorithms=("hpi-clip",), settings={"termination": "ended"})
+LIMITS = replace(
+    ROLLOUTS,
+    tasks=("HalfCheetah-v5", "Pusher-v5", "Reacher-v5"),
+    algorithms=("hpi-clip", "sppo"),
+    settings={"horizon": None},
+)
+"""Episodes of 1000, 100 and 50 steps: there SPPO averages over less."""
+FULL = (ROLLOUTS, ENDS, LIMITS)
+STUDY = Study(
+    "readings",
+    "Other readings of the paper",
+    "ap:algorithm-details",
+    full=FULL,
+    quick=tuple(replace(sweep, seeds=range(2), steps=40_960) for sweep in FULL),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(STUDY))
