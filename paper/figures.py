@@ -12,6 +12,7 @@ from judging import short
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mdcontest.report.statistics import MIN_SEEDS
 from mdcontest.report.study import INVERTED, RETURN, Study, TaskStudy
 from mdcontest.report.study_gap_plots import bracket_figure, bracket_range, shares_figure, traces_figure
 from mdcontest.report.study_gaps import gap_series, shares, traces
@@ -58,8 +59,17 @@ def _panels(tasks: Sequence[TaskStudy], draw: Callable[[Axes, TaskStudy], None],
             one.set_axis_off()
         for one, task in zip(axes, tasks, strict=False):
             draw(one, task)
-            one.set_title(short(task.name))
+            one.set_title(panel_title(task))
     return figure
+
+
+def panel_title(task: TaskStudy) -> str:
+    """The task, and how many seeds there are where that is too few to claim anything."""
+    seeds = sorted({scores.area.n for scores in task.scores.values()})
+    few = bool(seeds) and seeds[0] < MIN_SEEDS
+    return short(task.name) + (
+        f" ({'–'.join(str(n) for n in dict.fromkeys((seeds[0], seeds[-1])))} seeds)" if few else ""
+    )
 
 
 def curves_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:

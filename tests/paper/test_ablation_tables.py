@@ -10,7 +10,7 @@ from ablation_tables import sections
 from claims import CLAIMS
 from comparison_horizon import SHOWN
 from evidence import Evidence
-from figures import curves_figures
+from figures import curves_figures, panel_title
 from judging import FAILS, HOLDS, UNKNOWN
 from recorded_results import paper_settings, record_runs, rows_with
 from scipy import stats
@@ -194,6 +194,16 @@ def test_gaps_of_mixtures_along_training_and_of_others_at_the_end(tmp_path, judg
     assert said.verdict == (HOLDS if judge == "own" else UNKNOWN)
     names = {name for name, _ in curves_figures(evidence)}
     assert names == {"nontransitive"} | ({"learned-margins-nontransitive"} if judge == "own" else set())
+
+
+def test_panels_with_few_seeds_say_so():
+    def task(*seeds):
+        scores = {str(i): SimpleNamespace(area=SimpleNamespace(n=n)) for i, n in enumerate(seeds)}
+        return SimpleNamespace(name="Ant-v5", scores=scores)
+
+    assert panel_title(task(5, 10)) == "Ant"
+    assert panel_title(task(4, 3, 5)) == "Ant (3–5 seeds)"
+    assert panel_title(task(2, 2)) == "Ant (2 seeds)"
 
 
 def test_other_readings_of_the_paper(tmp_path):

@@ -71,6 +71,20 @@ def test_claims_are_counted_and_can_be_made_again(page):
             assert (FOLDER.parent / script).is_file(), command
 
 
+def test_the_readme_says_what_is_missing():
+    """Which tasks of its figure have no runs, and which too few; nothing where all have enough."""
+    evidence = Evidence()
+    scores = {task: [evidence.scores("suite", task, name) for name in COLUMNS] for task in SUITE}
+    seeds = {task: [one.area.n if one else 0 for one in found] for task, found in scores.items()}
+    missing = {task.removesuffix("-v5") for task, counts in seeds.items() if not min(counts)}
+    few = {task.removesuffix("-v5") for task, counts in seeds.items() if 0 < min(counts) < 5}
+    text = " ".join((FOLDER.parent / "README.md").read_text(encoding="utf-8").split())
+    for words, expected in (("not recorded yet", missing), ("too few seeds for a verdict", few)):
+        clause = re.search(rf"([^.,]*) {words}", text)
+        named = set(re.findall(r"[A-Z][A-Za-z2]+", clause[1])) if clause else set()
+        assert named == expected, words
+
+
 @pytest.fixture(scope="module", params=["committed", "made up"])
 def suite(request, page, tmp_path_factory):
     """A page and the tables behind it; made up are one task with each verdict, and runs that must not count."""
