@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import eta_search
 import numpy as np
 from comparison_horizon import SHOWN
 from evidence import NOT_RUN, Evidence, shown
 from judging import NOTHING, Claim, Finding, all_of, between, count, decided, every_task_is, short, still_open
-from selections import ETAS, HORIZONS, NAMES, NT, PAPER_LEARNED
-from sppo_claims import LEARNERS, gap_claims, suite_claims
+from selections import ETAS, HORIZONS, LEARNERS, NAMES, NT, PAPER_LEARNED
+from sppo_claims import gap_claims, suite_claims
 
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS, TOO_FEW
@@ -18,7 +19,7 @@ LEARNED_COMMAND = "python paper/learned_margins.py"
 HORIZON_COMMAND = "python paper/comparison_horizon.py"
 ETA_COMMAND = "python paper/eta_search.py"
 READINGS_COMMAND = "python paper/readings.py"
-TUNED_ON = ("Ant-v5", "HalfCheetah-v5", "InvertedDoublePendulum-v5")
+TUNED_ON = eta_search.FULL.tasks
 CHOSEN_ETA = 1.5
 
 
@@ -128,20 +129,15 @@ def length_matters(evidence: Evidence) -> Finding:
     """HPI-Clip against SPPO with episodes as long as the tasks were registered with, and with 2048 steps."""
     said, verdicts = [], {}
     for task in SUITE:
-        mine, other = (_limited(evidence, task, name) for name in ("hpi-clip", "sppo"))
+        mine, other = (
+            evidence.with_setting("episode limits", task, "horizon", None, name) for name in ("hpi-clip", "sppo")
+        )
         if mine is not None and other is not None:
             verdicts[task] = st.verdict(mine.area, other.area)
             areas = f"{shown(mine.area)} against {shown(other.area)} at the registered limit, {verdicts[task]}"
             said.append(f"{short(task)}: {areas}; {evidence.verdict('suite', task, 'hpi-clip')} at 2048")
     keeps_up = {task: None if verdict == TOO_FEW else verdict != HIGHER for task, verdict in verdicts.items()}
     return Finding("; ".join(said), decided(all_of(keeps_up.values()))) if said else NOTHING
-
-
-def _limited(evidence: Evidence, task: str, algorithm: str) -> Scores | None:
-    """At the task's own limit."""
-    found = evidence.task("episode limits", task)
-    alike = [one for one in found.scores.values() if one.algorithm == algorithm] if found else []
-    return next((one for one in alike if one.runs[0].settings["horizon"] is None), None)
 
 
 ABOUT_HORIZONS = {

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from evidence import Evidence, shown
+from evidence import Evidence, over_seeds, shown
 from judging import beside, short
 from selections import ETAS, HORIZONS, NAMES, NT, PAPER_LEARNED, PAPER_NT, SUITE
 from tables_as_text import table
 
-from mdcontest.arrays import Array
-from mdcontest.report.statistics import Interval, student_interval
+from mdcontest.report.statistics import Interval
 from mdcontest.report.study import Scores
 from mdcontest.report.study_gaps import GapSeries, gap_series
 
@@ -40,11 +38,11 @@ def gaps(evidence: Evidence) -> str:
         return ""
     steps = sorted({int(step) for one in mixtures for step in one.steps})
     along = [
-        [*_names(one), *(_over_seeds(one.values[:, one.steps == step]) for step in steps), _area(evidence, one)]
+        [*_names(one), *(shown(over_seeds(one.values[:, one.steps == step])) for step in steps), _area(evidence, one)]
         for one in mixtures
     ]
     ends = [
-        [*_names(one), one.returned, *(_over_seeds(numbers[:, -1]) for numbers in (one.values, one.uppers))]
+        [*_names(one), one.returned, *(shown(over_seeds(numbers[:, -1])) for numbers in (one.values, one.uppers))]
         for one in series
     ]
     return (
@@ -59,12 +57,6 @@ def gaps(evidence: Evidence) -> str:
 
 def _names(one: GapSeries) -> tuple[str, str]:
     return one.task, NAMES[one.variant.split()[0]]
-
-
-def _over_seeds(numbers: Array) -> str:
-    """Of those seeds that were measured."""
-    known = numbers[np.isfinite(numbers)]
-    return shown(student_interval(known) if len(known) else None)
 
 
 def _area(evidence: Evidence, one: GapSeries) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from evidence import Evidence, shown
 from judging import NOTHING, Finding, above, all_of, decided
 from scipy import stats
-from selections import NAMES
+from selections import LEARNERS, NAMES
 
 from mdcontest import tasks
 from mdcontest.experiments.store import Run
@@ -18,7 +18,6 @@ from mdcontest.report.study_gaps import own_brackets
 
 FAR, EVEN = 0.9, 0.8
 """A circle: this share of the reach, and this much spread of directions, where 1 is all of them alike."""
-LEARNERS = ("hpi-clip", "hpi")
 Table = dict[str, Any]
 
 

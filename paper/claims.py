@@ -14,7 +14,7 @@ from evidence import Evidence, number, shown
 from finite_claims import FINITE
 from judging import NOTHING, Claim, Finding, decided, short
 from lemma_claims import LEMMAS, MARGINS
-from selections import NAMES, PAPER
+from selections import LEARNERS, NAMES, PAPER
 from sppo_claims import ahead_on_the_whole, end_claims, gap_claims, rarely_behind, suite_claims
 
 from mdcontest.report import statistics as st
@@ -37,7 +37,7 @@ EXPERIMENTS = [
         f"{SUITE_COMMAND}; {NT_COMMAND}",
     )
     for text, judge in ON_ALL.items()
-    for name in ("hpi", "hpi-clip")
+    for name in reversed(LEARNERS)
 ]
 
 

@@ -16,8 +16,9 @@ import nontransitive
 import numpy as np
 import selections
 import state_counts
-from recorded import FOLDER, RecordedStore, choose, read_runs
+from recorded import FOLDER, RecordedStore, read_runs
 
+from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Run
 from mdcontest.report import statistics as st
@@ -26,6 +27,7 @@ from mdcontest.tables import read_table
 
 BASELINE, NOT_RUN = "sppo", "not run"
 PAPER_SEEDS = 10
+"""Of the paper's intervals."""
 FINITE = {
     "sizes": (finite.SIZES_FORMAT, finite.SIZES_SCHEMA),
     "rates": (finite.RATES_FORMAT, finite.RATES_SCHEMA),
@@ -46,9 +48,9 @@ class Evidence:
     def store(self, name: str) -> RecordedStore:
         """The runs of a study, one a seed; those of nontransitive tasks are judged by the mixture of their iterates."""
         first: dict[str, Run] = {}
-        for run in self.runs:
+        for run in filter(selections.STUDIES[name], self.runs):  # before seeds are compared: others must not hide them
             first.setdefault(_same_seed(run), judged_by(run, "mixture") if run.task in selections.NT else run)
-        return choose(first.values(), selections.STUDIES[name])
+        return RecordedStore(list(first.values()))
 
     @functools.cache  # noqa: B019 (it lives as long as the program)
     def study(self, name: str) -> Study:
@@ -66,12 +68,13 @@ class Evidence:
         found = self.task(study, task)
         return _only([one for one in found.scores.values() if one.algorithm == algorithm]) if found else None
 
-    def with_setting(self, study: str, task: str, setting: str, value: Any) -> Scores | None:
-        """Of the variant of a study in which a setting has this value."""
+    def with_setting(
+        self, study: str, task: str, setting: str, value: Any, algorithm: str | None = None
+    ) -> Scores | None:
+        """Of the variant of a study, or of one of its algorithms, in which a setting has this value."""
         found = self.task(study, task)
-        return (
-            _only([one for one in found.scores.values() if one.runs[0].settings[setting] == value]) if found else None
-        )
+        alike = [one for one in found.scores.values() if one.runs[0].settings[setting] == value] if found else []
+        return _only([one for one in alike if algorithm in (None, one.algorithm)])
 
     def verdict(self, study: str, task: str, algorithm: str, baseline: str = BASELINE) -> str:
         """An algorithm's area against the baseline's."""
@@ -142,6 +145,12 @@ def judged_by(run: Run, returned: str) -> Run:
 def _reward_a_step(run: Run) -> float:
     returns, lengths = (np.asarray(run.episodes[name], float) for name in ("return", "length"))
     return float(np.mean(returns / lengths))
+
+
+def over_seeds(values: Array) -> st.Interval | None:
+    """Of those seeds that were measured."""
+    known = values[np.isfinite(values)]
+    return st.student_interval(known) if len(known) else None
 
 
 def shown(interval: st.Interval | None) -> str:

@@ -136,29 +136,16 @@ LEMMAS = [
     ),
 ]
 
-MARGINS = [
-    Claim(
+ABOUT_MARGINS = {
+    "The optimal policy of Reacher-NT must trace a circle": ("sec:experiments", _must_be_a_circle),
+    "The optimal policy of Walker2d-NT must be in each of the three classes a third of the time": (
         "sec:experiments",
-        "The optimal policy of Reacher-NT must trace a circle",
-        _of_margins(_must_be_a_circle),
-        MARGINS_COMMAND,
+        _must_be_thirds,
     ),
-    Claim(
-        "sec:experiments",
-        "The optimal policy of Walker2d-NT must be in each of the three classes a third of the time",
-        _of_margins(_must_be_thirds),
-        MARGINS_COMMAND,
-    ),
-    Claim(
-        "sec:experiments",
-        "The margin of Walker2d-NT is a best-two-of-three rule",
-        _of_margins(_best_of_three),
-        MARGINS_COMMAND,
-    ),
-    Claim(
+    "The margin of Walker2d-NT is a best-two-of-three rule": ("sec:experiments", _best_of_three),
+    "The margin of Reacher-NT, as in the pseudocode, prefers who is ahead counter-clockwise": (
         "ap:mujoco-nt",
-        "The margin of Reacher-NT, as in the pseudocode, prefers who is ahead counter-clockwise",
-        _of_margins(_as_printed),
-        MARGINS_COMMAND,
+        _as_printed,
     ),
-]
+}
+MARGINS = [Claim(where, text, _of_margins(judge), MARGINS_COMMAND) for text, (where, judge) in ABOUT_MARGINS.items()]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +89,6 @@ def read_runs(folder: Path = FOLDER) -> list[RecordedRun]:
     return [
         RecordedRun(row, {name: part.get(row["run"], []) for name, part in parts.items()}) for row in tables["runs"]
     ]
-
-
-def choose(runs: Iterable[Run], wanted: Callable[[Run], bool]) -> RecordedStore:
-    """The store of those runs; one that is empty has no tasks."""
-    return RecordedStore([run for run in runs if run.is_finished and wanted(run)])
 
 
 def require_runs(folder: Path) -> None:

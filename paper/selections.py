@@ -16,6 +16,8 @@ from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS
 from mdcontest.tasks.suite import SUITE
 
 NAMES = {"hpi-clip": "HPI-Clip", "hpi": "HPI", "sppo": "SPPO", "ppo": "PPO"}
+LEARNERS = ("hpi-clip", "hpi")
+"""The paper's own algorithms."""
 NT = ("Reacher-NT", "Walker2d-NT")
 STEPS = 488 * 2048
 """A million steps in whole iterations."""

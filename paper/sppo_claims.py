@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evidence import Evidence, shown
-from judging import Claim, Finding, better_on, decided, every_task_is, more_often_higher, rarely_lower, short
-from selections import NAMES, NT, PAPER, PAPER_NT
+from evidence import NOT_RUN, Evidence, over_seeds, shown
+from judging import Claim, Finding, all_of, better_on, decided, every_task_is, more_often_higher, rarely_lower, short
+from selections import LEARNERS, NAMES, NT, PAPER, PAPER_NT
 
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER
-from mdcontest.report.study_gaps import gap_series
+from mdcontest.report.study_gaps import GapSeries, gap_series
 
-LEARNERS = ("hpi-clip", "hpi")
 RETURNED = {"hpi-clip": "cloned", "hpi": "cloned", "sppo": "last"}
 """What the paper takes from a run, as far as it says: it clones for HPI and HPI-Clip only."""
 
@@ -66,8 +65,8 @@ def _of_algorithm(
     text = f"{name}'s area {what} is strictly higher than SPPO's on {higher} of {len(paper)} tasks, and lower on 1 only"
     found.append(Claim(where, text, on_so_many, command))
     text = f"{name} learns more efficiently than SPPO on the suite {what}: better on more tasks than worse"
-    judge = lambda e: more_often_higher(on_tasks(e, study, algorithm, paper))  # noqa: E731
-    return [*found, Claim(where, text, judge, command)]
+    found.append(Claim(where, text, lambda e: more_often_higher(on_tasks(e, study, algorithm, paper)), command))
+    return found
 
 
 def rarely_behind(evidence: Evidence, algorithm: str) -> Finding:
@@ -103,19 +102,16 @@ def returned_at_the_end(evidence: Evidence, algorithm: str) -> Finding:
     said, good = [], []
     for task in NT:
         mine, other = (_at_the_end(series, task, name) for name in (algorithm, "sppo"))
-        if mine is not None and other is not None:
-            said.append(f"{task}: {shown(mine)} against {shown(other)}")
-            verdict = st.verdict(mine, other)
-            good.append(True if verdict == LOWER else False if verdict == HIGHER else None)
-    holds = False if False in good else True if good == [True] * len(NT) else None
-    return Finding("; ".join(said) or "not run", decided(holds))
+        verdict = NOT_RUN if mine is None or other is None else st.verdict(mine, other)
+        said.append(f"{task}: {shown(mine)} against {shown(other)}")
+        good.append({LOWER: True, HIGHER: False}.get(verdict))
+    return Finding("; ".join(said), decided(all_of(good)))
 
 
-def _at_the_end(series: list, task: str, algorithm: str) -> st.Interval | None:
-    for one in series:
-        if (one.task, one.variant.split()[0], one.returned) == (task, algorithm, RETURNED[algorithm]):
-            return st.student_interval([value for value in one.values[:, -1] if value == value])
-    return None
+def _at_the_end(series: list[GapSeries], task: str, algorithm: str) -> st.Interval | None:
+    wanted = (task, algorithm, RETURNED[algorithm])
+    found = [one for one in series if (one.task, one.variant.split()[0], one.returned) == wanted]
+    return over_seeds(found[0].values[:, -1]) if found else None
 
 
 def end_claims(where: str, command: str) -> list[Claim]:

@@ -118,6 +118,14 @@ def test_a_seed_that_was_learned_twice_counts_once(tmp_path):
     assert scores.area.n == 5
 
 
+def test_a_shorter_run_of_a_seed_does_not_hide_the_whole_one(tmp_path):
+    """It has the same settings, and is read first."""
+    level("Hopper-v5", "hpi-clip", 900, tmp_path)
+    settings = paper_settings("Hopper-v5", "hpi-clip")
+    write_run(tmp_path / "runs", "Hopper-v5", "hpi-clip", 0, target=STEPS // 2, name="A short one", **settings)
+    assert recorded_evidence(tmp_path).scores("suite", "Hopper-v5", "hpi-clip").area.n == 5
+
+
 def test_a_task_with_settings_of_its_own_is_another_task():
     run = SimpleNamespace(task="Reacher-NT", algorithm="hpi-clip", target=STEPS, learned=None, task_settings={})
     run.settings = paper_settings("Reacher-NT", "hpi-clip")

@@ -10,7 +10,7 @@ from mdcontest.experiments.store import Store
 from mdcontest.report import statistics as st
 from mdcontest.report.study import INVERTED, RETURN, make_study
 from mdcontest.report.study_curves import natural
-from mdcontest.report.study_gaps import gap_series, mean_over_seeds, own_brackets, shares, shown_steps, traces
+from mdcontest.report.study_gaps import followed, gap_series, mean_over_seeds, own_brackets, shares, shown_steps, traces
 from mdcontest.report.study_plots import label
 from mdcontest.report.study_setting_plot import varied_setting
 from report.stores import CLASSES, write_gap, write_positions, write_run, write_shares, write_study
@@ -151,6 +151,17 @@ def test_the_policy_that_was_followed_counts(tmp_path):
     study = make_study(Store(tmp_path))
     assert study.tasks[0].grid.tolist() == [20, 30], "what a run returns, once it has a curve of its own"
     assert not any("followed" in note for note in study.notes)
+
+
+def test_brackets_that_do_not_count_do_not_say_what_was_followed(tmp_path):
+    """What is returned was bracketed twice by the learned margin, which is another question."""
+    run = write_run(tmp_path, "RPSCorridor", "sppo", 0, target=30, returned="last", learned="a")
+    for step in (10, 30):
+        write_gap(run, step, 7.0, returned="last")
+        write_gap(run, step, 0.2, judge="own")
+    (found,) = Store(tmp_path).runs
+    assert followed(found) == "mixture"
+    assert [bracket.best_response.value for bracket in own_brackets(found).values()] == [0.2, 0.2]
 
 
 def test_inverted_lower_bound_is_over_common_steps(tmp_path):

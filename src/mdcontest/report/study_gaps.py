@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdcontest.arrays import Array
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.store import Gap, Run
 from mdcontest.gap.bracket import GapBracket
 
 MOST_PANELS = 4
@@ -78,20 +78,24 @@ def own_brackets(run: Run, returned: str | None = None) -> dict[int, GapBracket]
     Of several at one step the one whose best responses were trained longest, then the one with the narrowest interval.
     Where some were judged by the task's own margin, only those: what a learned margin says is another question.
     """
-    by_own = any(gap.by_own for gap in run.gaps)
     kind = returned or followed(run)
     found: dict[int, GapBracket] = {}
-    for gap in sorted(run.gaps, key=lambda gap: gap.step):
-        if gap.returned == kind and gap.by_own == by_own and np.isfinite(gap.bracket.best_response.value):
+    for gap in sorted(_that_count(run), key=lambda gap: gap.step):
+        if gap.returned == kind:
             known = found.get(gap.step)
             found[gap.step] = gap.bracket if known is None or _rank(gap.bracket) < _rank(known) else known
     return found
 
 
+def _that_count(run: Run) -> list[Gap]:
+    by_own = any(gap.by_own for gap in run.gaps)
+    return [gap for gap in run.gaps if gap.by_own == by_own and np.isfinite(gap.bracket.best_response.value)]
+
+
 def followed(run: Run) -> str:
     """The policy that a run returns, unless its gap was bracketed at one step at most, and that of another at more."""
     own, steps = str(run.settings.get("returned")), dict[str, set[int]]()
-    for gap in run.gaps:
+    for gap in _that_count(run):
         steps.setdefault(gap.returned, set()).add(gap.step)
     often = max(steps, key=lambda kind: len(steps[kind]), default=own)
     known = len(steps.get(own, ()))
