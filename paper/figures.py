@@ -65,11 +65,11 @@ def _panels(tasks: Sequence[TaskStudy], draw: Callable[[Axes, TaskStudy], None],
 
 def panel_title(task: TaskStudy) -> str:
     """The task, and how many seeds there are where that is too few to claim anything."""
-    seeds = sorted({scores.area.n for scores in task.scores.values()})
-    few = bool(seeds) and seeds[0] < MIN_SEEDS
-    return short(task.name) + (
-        f" ({'–'.join(str(n) for n in dict.fromkeys((seeds[0], seeds[-1])))} seeds)" if few else ""
-    )
+    seeds = [scores.area.n for scores in task.scores.values()]
+    if not seeds or min(seeds) >= MIN_SEEDS:
+        return short(task.name)
+    counts = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)}–{max(seeds)}"
+    return f"{short(task.name)} ({counts} seeds)"
 
 
 def curves_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:

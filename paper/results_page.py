@@ -63,7 +63,7 @@ def _recorded(evidence: Evidence) -> str:
 
 
 def _left_out(evidence: Evidence) -> str:
-    """What the studies say of runs that they could not use."""
+    """What the studies say of runs that they could not use; verdicts here do not rest on their choice of a baseline."""
     notes = [f"- {name}: {note}" for name in STUDIES for note in evidence.study(name).notes if "baseline" not in note]
     return "\nNot all of them could be used:\n\n" + "\n".join(notes) + "\n" if notes else ""
 
