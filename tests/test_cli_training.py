@@ -487,6 +487,7 @@ def test_a_machine_that_cannot_render_is_one_clear_line(run, tmp_path):
     done = start("play", folder, "--video", tmp_path / "v.mp4", env={"MUJOCO_GL": "crayon"})
     assert done.returncode == 2
     assert one_clear_line(done.stderr), done.stderr
+    assert "MUJOCO_GL is 'crayon': unset it, or set it to 'disable'" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 

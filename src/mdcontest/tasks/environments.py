@@ -56,8 +56,10 @@ def quiet_mujoco() -> Iterator[None]:
     except ImportError:
         yield
         return
-    except Exception as error:  # e.g. a value of MUJOCO_GL that it does not know
-        raise InputError(f"MuJoCo cannot be loaded: {error}") from error
+    except Exception as error:  # a value of MUJOCO_GL that it does not know, or a way to draw that is not there
+        drawing = os.environ.get("MUJOCO_GL")
+        way_out = f"; MUJOCO_GL is {drawing!r}: unset it, or set it to 'disable' where nothing is drawn"
+        raise InputError(f"MuJoCo cannot be loaded: {error}{way_out if drawing else ''}") from error
 
     def warn(text: str) -> None:
         if "settotalmass" not in text:  # HalfCheetah's own file, nothing its user could do about
