@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import eta_search
 import numpy as np
 from comparison_horizon import SHOWN
 from evidence import NOT_RUN, Evidence, shown
 from judging import NOTHING, Claim, Finding, all_of, between, count, decided, every_task_is, short, still_open
-from selections import ETAS, HORIZONS, LEARNERS, NAMES, NT, PAPER_LEARNED
+from selections import ETAS, HORIZONS, LEARNED_ON, LEARNERS, NAMES, NT, PAPER_LEARNED
 from sppo_claims import gap_claims, suite_claims
 
 from mdcontest.report import statistics as st
@@ -27,9 +29,9 @@ CHOSEN_ETA = 1.5
 
 
 def gains_persist(evidence: Evidence, algorithm: str) -> Finding:
-    """Strictly higher with learned margins wherever it is with the tasks' own."""
-    own = {"suite": SUITE, "nontransitive": NT}
-    ahead = [t for study, names in own.items() for t in names if evidence.verdict(study, t, algorithm) == HIGHER]
+    """Strictly higher with learned margins wherever it is with the tasks' own, of those that are run with both."""
+    own = {task: "nontransitive" if task in NT else "suite" for task in LEARNED_ON}
+    ahead = [task for task, study in own.items() if evidence.verdict(study, task, algorithm) == HIGHER]
     found = every_task_is(evidence.verdicts("learned margins", algorithm, ahead)) if ahead else NOTHING
     return Finding(f"of the tasks where it is with the task's own margin, {found.numbers}", found.verdict)
 
@@ -140,6 +142,10 @@ def length_matters(evidence: Evidence) -> Finding:
     return Finding("; ".join(said), decided(all_of(keeps_up.values()))) if said else NOTHING
 
 
+def _named(tasks: Iterable[str]) -> str:
+    return ", ".join(map(short, tasks))
+
+
 ABOUT_HORIZONS = {
     "T_C = 1 is HPI-Clip, and T_C as long as the task is SPPO": ends_are_the_algorithms,
     "A T_C in between interpolates between the two": between_the_ends,
@@ -153,14 +159,14 @@ ABLATIONS = [
     *(
         Claim(
             "ap:learned-preference-model",
-            f"{NAMES[name]}'s gains over SPPO persist when margins are learned",
+            f"{NAMES[name]}'s gains over SPPO persist when margins are learned (on {_named(LEARNED_ON)})",
             lambda e, name=name: gains_persist(e, name),
             LEARNED_COMMAND,
         )
         for name in LEARNERS
     ),
     *(
-        Claim("ap:sppo", f"{text} (on {', '.join(map(short, SHOWN))})", judge, HORIZON_COMMAND)
+        Claim("ap:sppo", f"{text} (on {_named(SHOWN)})", judge, HORIZON_COMMAND)
         for text, judge in ABOUT_HORIZONS.items()
     ),
     Claim(

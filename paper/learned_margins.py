@@ -7,6 +7,9 @@ with probability σ(M/τ), τ a tenth of the spread of M for rewards and half of
 of M alone would not do there: on Reacher-NT it is that of the angle whatever the radius, so nobody could learn from it
 to stretch the arm (paper/LOG.md).
 
+On all tasks it takes days of one core (--dry-run says how many). Claims are judged on a subset, LEARNED_ON of
+selections.py; --tasks HalfCheetah-v5,InvertedPendulum-v5,Reacher-v5,Reacher-NT --seeds 0-4 runs it.
+
 python paper/learned_margins.py --quick
 """
 

@@ -19,6 +19,9 @@ NAMES = {"hpi-clip": "HPI-Clip", "hpi": "HPI", "sppo": "SPPO", "ppo": "PPO"}
 LEARNERS = ("hpi-clip", "hpi")
 """The paper's own algorithms."""
 NT = ("Reacher-NT", "Walker2d-NT")
+LEARNED_ON = ("HalfCheetah-v5", "InvertedPendulum-v5", "Reacher-v5", "Reacher-NT")
+"""The subset that the ablation with learned margins is run on: tasks that the paper has ahead of SPPO on either kind of
+margin, and the one that it has behind; the cheapest of each."""
 STEPS = 488 * 2048
 """A million steps in whole iterations."""
 ETAS = (0.75, 1.5, 3.0, 6.0, 12.0)

@@ -170,6 +170,20 @@ def test_learned_margins_beside_the_tasks_own(tmp_path):
     assert {name for name, _ in curves_figures(evidence)} == {"suite", "learned-margins"}
 
 
+@pytest.mark.parametrize("learned_sppo", [500, 900])
+def test_gains_persist_on_the_tasks_that_are_run_with_learned_margins(tmp_path, learned_sppo):
+    """Ahead on three tasks with their own margins; Hopper is not of the subset, so it may lack the second half."""
+    for task in ("HalfCheetah-v5", "Reacher-v5", "Hopper-v5"):
+        for name, height in (("hpi-clip", 900), ("sppo", 500)):
+            level(task, name, height, tmp_path)
+    for task in ("HalfCheetah-v5", "Reacher-v5"):
+        level(task, "hpi-clip", 900, tmp_path, learned="a")
+        level(task, "sppo", learned_sppo if task == "Reacher-v5" else 500, tmp_path, learned="b")
+    found = verdict_of(recorded_evidence(tmp_path), "HPI-Clip's gains over SPPO persist")
+    assert found.verdict == (HOLDS if learned_sppo == 500 else UNKNOWN)
+    assert f"strictly higher on {2 if learned_sppo == 500 else 1} of 2" in found.numbers
+
+
 @pytest.mark.parametrize("judge", ["own", None])
 def test_gaps_of_mixtures_along_training_and_of_others_at_the_end(tmp_path, judge):
     """With learned margins only what the task's own margin says of a policy counts."""
