@@ -1,7 +1,7 @@
 """Readings of what the paper leaves open, on tasks where they matter; all else is as in the paper's settings.
 
-What SPPO averages over (an episode, or the rollout whatever ends in it), how the end of an episode counts, and how long
-an episode is: 2048 steps, or the limit that the task was registered with.
+What SPPO averages over (an episode, or the rollout whatever ends in it), how the end of an episode counts, how long an
+episode is (2048 steps, or the limit that the task was registered with), and how far ahead Swimmer must look.
 
 python paper/readings.py --quick
 """
@@ -29,7 +29,8 @@ LIMITS = replace(
     settings={"horizon": None},
 )
 """Episodes of 1000, 100 and 50 steps: there SPPO averages over less."""
-FULL = (ROLLOUTS, ENDS, LIMITS)
+DISCOUNTS = replace(ROLLOUTS, tasks=("Swimmer-v5",), algorithms=("hpi-clip",), settings={"gamma": 0.999})
+FULL = (ROLLOUTS, ENDS, LIMITS, DISCOUNTS)
 STUDY = Study(
     "readings",
     "Other readings of the paper",

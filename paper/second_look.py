@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,34 @@ from tables_as_text import table
 from mdcontest.report.statistics import student_interval
 
 NOTES = Path(__file__).parent / "second-look.md"
-READINGS = {
-    "SPPO, margins averaged over an episode": ("rollout averages", "across_episodes", False),
-    "SPPO, averaged over the rollout": ("rollout averages", "across_episodes", True),
-    "HPI-Clip, an end is worth nothing": ("terminations", "termination", "paper"),
-    "HPI-Clip, an end is an outcome": ("terminations", "termination", "ended"),
-}
-"""Study, setting and value; the first of each two is the preset's."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A setting that the paper leaves open, or that may explain a result, with two values."""
+
+    study: str
+    algorithm: str
+    setting: str
+    values: tuple[Any, Any]
+    words: tuple[str, str]
+    """What each value means; the first is the preset's."""
+
+
+LIMITS = ("horizon", (2048, None), ("episodes of 2048 steps", "the registered limit"))
+READINGS = [
+    Reading("averages", "sppo", "across_episodes", (False, True), ("averages over an episode", "over the rollout")),
+    Reading(
+        "terminations",
+        "hpi-clip",
+        "termination",
+        ("paper", "ended"),
+        ("an end is worth nothing", "an end is an outcome"),
+    ),
+    Reading("discounts", "hpi-clip", "gamma", (0.99, 0.999), ("a discount of 0.99", "of 0.999")),
+    Reading("episode limits", "hpi-clip", *LIMITS),
+    Reading("episode limits", "sppo", *LIMITS),
+]
 
 
 def second_look(evidence: Evidence) -> str:
@@ -32,14 +54,21 @@ def second_look(evidence: Evidence) -> str:
 
 
 def _readings(evidence: Evidence) -> str:
-    """Areas of tasks on which more than the preset's readings were run."""
+    """Areas of tasks on which another reading than the preset's was run."""
     rows = []
     for task in SUITE:
-        found = [evidence.with_setting(study, task, name, value) for study, name, value in READINGS.values()]
-        if found[1] is not None or found[3] is not None:
-            rows.append([short(task), *(shown(one.area if one else None) for one in found)])
-    text = "Areas, all else as in the paper's settings (`python paper/readings.py`).\n\n"
-    return f"### Other readings\n\n{text}" + table(["task", *READINGS], rows) if rows else ""
+        for one in READINGS:
+            found = [evidence.with_setting(one.study, task, one.setting, v, one.algorithm) for v in one.values]
+            if found[1] is not None:
+                areas = (shown(scores.area if scores else None) for scores in found)
+                cells = (f"{words}: {area}" for words, area in zip(one.words, areas, strict=True))
+                rows.append([short(task), NAMES[one.algorithm], *cells])
+    text = (
+        "Areas, all else as in the paper's settings (`python paper/readings.py`); returns of shorter episodes are "
+        "smaller.\n\n"
+    )
+    head = ["task", "algorithm", "the preset", "another reading"]
+    return f"### Other readings\n\n{text}" + table(head, rows) if rows else ""
 
 
 def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:

@@ -62,34 +62,14 @@ def in_learned(run: Run) -> bool:
     return run.learned is not None and follows(run, "paper", ("returned",))
 
 
-def in_horizons(run: Run) -> bool:
-    """HPI-Clip with any comparison horizon."""
-    of_clip = run.algorithm == "hpi-clip" and follows(run, "paper", ("comparison_horizon",))
-    return run.task in SUITE and run.learned is None and of_clip
+def varied(setting: str, *algorithms: str) -> Callable[[Run], bool]:
+    """These algorithms on the suite, whatever this setting is, all else as in the paper."""
 
+    def belongs(run: Run) -> bool:
+        known = run.task in SUITE and run.learned is None and run.algorithm in algorithms
+        return known and follows(run, "paper", (setting,))
 
-def in_etas(run: Run) -> bool:
-    """HPI with any η."""
-    of_hpi = run.algorithm == "hpi" and follows(run, "paper", ("eta",))
-    return run.task in SUITE and run.learned is None and of_hpi
-
-
-def in_rollout_averages(run: Run) -> bool:
-    """SPPO in both readings: margins averaged over an episode, or over the rollout whatever ends in it."""
-    of_sppo = run.algorithm == "sppo" and follows(run, "paper", ("across_episodes",))
-    return run.task in SUITE and run.learned is None and of_sppo
-
-
-def in_terminations(run: Run) -> bool:
-    """HPI-Clip, whatever an ended episode counts."""
-    of_clip = run.algorithm == "hpi-clip" and follows(run, "paper", ("termination",))
-    return run.task in SUITE and run.learned is None and of_clip
-
-
-def in_limits(run: Run) -> bool:
-    """HPI-Clip and SPPO, whatever the limit of an episode."""
-    both = run.algorithm in ("hpi-clip", "sppo") and follows(run, "paper", ("horizon",))
-    return run.task in SUITE and run.learned is None and both
+    return belongs
 
 
 STUDIES: dict[str, Callable[[Run], bool]] = {
@@ -97,11 +77,12 @@ STUDIES: dict[str, Callable[[Run], bool]] = {
     "own settings": in_own_suite,
     "nontransitive": in_nt,
     "learned margins": in_learned,
-    "comparison horizon": in_horizons,
-    "learning rate": in_etas,
-    "rollout averages": in_rollout_averages,
-    "terminations": in_terminations,
-    "episode limits": in_limits,
+    "comparison horizon": varied("comparison_horizon", "hpi-clip"),
+    "learning rate": varied("eta", "hpi"),
+    "averages": varied("across_episodes", "sppo"),
+    "terminations": varied("termination", "hpi-clip"),
+    "episode limits": varied("horizon", "hpi-clip", "sppo"),
+    "discounts": varied("gamma", "hpi-clip"),
 }
 
 
