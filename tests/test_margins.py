@@ -195,7 +195,7 @@ ERRORS = {
     "not complementary": (lambda: margins.FromPreference([[0.5, 0.9], [0.9, 0.5]]), r"P\[0,1\] \+ P\[1,0\] = 1\.8"),
     "function not skew": (
         lambda: margins.Pairwise(lambda z, w: z * w, np.array([1.0, 2.0])).matrix(),
-        r"fn\(z, w\) = 4 but fn\(w, z\) = 4 for z = 2\.0 and w = 2\.0",
+        r"fn\(z, w\) = 4 but fn\(w, z\) = 4, which sum to 8, for z = 2\.0 and w = 2\.0",
     ),
     "function of one pair": (
         lambda: margins.Pairwise(lambda z, w: 0.0, np.array([1.0, 2.0])).matrix(),

@@ -20,9 +20,28 @@ Matrix = Any
 """A float64 array or a scipy.sparse array with the same meaning."""
 
 
+TOLERANCE, SINGLE_TOLERANCE = 1e-8, 1e-5
+"""How far a sum that should be one, or zero, may be off; in single precision or less it cannot be any better."""
+
+
+def tolerance_of(values: Any) -> float:
+    """By the precision in which an array came; whatever is no array yet was written by hand, in double precision."""
+    kind = getattr(values, "dtype", None)
+    if kind is None:
+        return TOLERANCE
+    if not isinstance(kind, np.dtype):  # of another library
+        kind = np.asarray(values).dtype
+    return SINGLE_TOLERANCE if kind.kind == "f" and kind.itemsize <= 4 else TOLERANCE
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number, of Python or of NumPy; truth values are none, and texts of digits neither."""
     return isinstance(value, numbers.Real | np.number) and not isinstance(value, bool | np.complexfloating)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, of Python or of NumPy; truth values are none, and 2.0 neither."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def read_numbers(values: Any, what: str) -> Array:

@@ -28,6 +28,8 @@ from mdcontest.components import recurrent_classes, with_bottom
 from mdcontest.errors import InputError
 from mdcontest.transitions import Transitions
 
+FAR_VALUES = 1e4
+"""Of the largest cumulant: values that differ by more are solved for relative to one state that is visited often."""
 BUSY_STEPS = 30
 """Steps of a sparse chain after which the state visited most serves as reference."""
 
@@ -86,6 +88,10 @@ class Chain:
         right = np.zeros(len(self.time) + 1)
         right[: self.num_states] = cumulant
         solution = self._bordered.solve(right)
+        if not sp.issparse(self.matrix) and np.abs(solution).max() / FAR_VALUES > np.abs(cumulant).max():
+            # States that take very long to leave have values so large that, in the mean over all states, digits of the
+            # others are lost.
+            solution = self._anchored.solve(right)
         return float(solution[-1]), solution[: self.num_states]
 
     @cached_property
@@ -93,6 +99,14 @@ class Chain:
         """K for the whole chain."""
         members = self.recurrent_classes[0]
         return _Factors(_bordered(self.matrix, self._leaving, self.time, int(members[_busy(self.matrix, members)])))
+
+    @cached_property
+    def _anchored(self) -> _Factors:
+        """K for the whole chain, a dense one, with u on the state that is visited most."""
+        K = self._bordered.matrix.copy()
+        K[-1] = 0.0
+        K[-1, int(np.argmax(self.frequencies))] = 1.0
+        return _Factors(K)
 
     @cached_property
     def _leaving(self) -> Array:

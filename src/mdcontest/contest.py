@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array, is_number, read_numbers
+from mdcontest.arrays import Array, is_number, read_numbers, tolerance_of
 from mdcontest.errors import PREVIEWED, InputError, preview
 from mdcontest.files import to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_to_record
@@ -68,6 +68,8 @@ class Contest:
         self.margin = self._read_margin(margin).bind(self.num_states, self.num_actions)
         if horizon is not None and (horizon < 1 or self.num_states % horizon):
             raise InputError(f"{self.num_states} states cannot be {horizon} layers of equal size")
+        if not isinstance(name, str):
+            raise InputError(f"the name of a contest is a text, got {name!r}")
         self.name = name
         self.state_names = read_names(state_names, self.num_states, "state")
         self.action_names = read_names(action_names, self.num_actions, "action")
@@ -90,7 +92,7 @@ class Contest:
                 f"the margin has shape {M.shape}; {self.num_states} states × {self.num_actions} actions need "
                 f"({self.num_pairs}, {self.num_pairs}), flat pair index s·A + a"
             )
-        return Dense(M.reshape((self.num_states, self.num_actions) * 2))
+        return Dense(np.asarray(margin).reshape((self.num_states, self.num_actions) * 2))
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -106,11 +108,13 @@ class Contest:
         if d.shape not in ((self.num_pairs,), (self.num_states, self.num_actions)):
             raise InputError(f"a decision rule has shape ({self.num_states}, {self.num_actions}), got {d.shape}")
         d = d.reshape(self.num_states, self.num_actions)
-        bad = ~(np.isfinite(d).all(axis=1) & (d >= 0).all(axis=1) & (np.abs(d.sum(axis=1) - 1) <= 1e-8))
+        off = np.abs(d.sum(axis=1) - 1)
+        bad = ~(np.isfinite(d).all(axis=1) & (d >= 0).all(axis=1) & (off <= tolerance_of(rule)))
         if bad.any():
             s = int(np.flatnonzero(bad)[0])
             raise InputError(
-                f"the rule in state {self.state_names[s]} is {d[s].tolist()}, no distribution over actions"
+                f"the rule in state {self.state_names[s]} is {d[s].tolist()}, no distribution over actions: "
+                f"it sums to {d[s].sum():.10g}"
             )
         return d / d.sum(axis=1, keepdims=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mdcontest.arrays import read_numbers
 from mdcontest.contest import FORMAT, Contest
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record
@@ -64,7 +65,7 @@ def _with_pairs_named(margin: Any, states: int, actions: int) -> Any:
     """A plain matrix of margins as [S, A, S, A], so that an error can name its pairs."""
     if not (isinstance(margin, dict) and margin.get("kind") == "dense" and set(margin) == {"kind", "M"}):
         return margin
-    M = np.asarray(margin["M"], float)
+    M = read_numbers(margin["M"], "M")
     return {
         "kind": "dense",
         "M": M.reshape(states, actions, states, actions) if M.size == (states * actions) ** 2 else M,
@@ -101,7 +102,7 @@ def _read_stored_transitions(stored: Any, states: int, actions: int) -> Any:
         )
     if "dense" in stored:
         return stored["dense"]
-    data = np.asarray(stored["data"], float)
+    data = read_numbers(stored["data"], "data")
     indices, indptr = (np.asarray(stored[key]) for key in ("indices", "indptr"))
     if states < 1 or actions < 1 or len(indptr) != states * actions + 1:
         raise FileFormatError(f"indptr must have {states}·{actions} + 1 entries, got {len(indptr)}")

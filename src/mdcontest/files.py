@@ -93,14 +93,43 @@ def _layout(value: Any, indent: str) -> str:
         value = value.tolist()
     deeper = indent + "  "
     if isinstance(value, dict) and value:
-        fields = (f"{deeper}{json.dumps(key)}: {_layout(inner, deeper)}" for key, inner in value.items())
+        texts = with_text_keys(value)
+        fields = (f"{deeper}{json.dumps(key)}: {_layout(inner, deeper)}" for key, inner in texts.items())
         return "{\n" + ",\n".join(fields) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(inner, list | dict) for inner in value):
         return "[\n" + ",\n".join(deeper + _layout(inner, deeper) for inner in value) + f"\n{indent}]"
+    return _text_of(value)
+
+
+def _text_of(value: Any) -> str:
     try:
         return json.dumps(value, default=_plain, allow_nan=False)
     except ValueError:
         raise InputError("a number that is not finite cannot be written to a file") from None
+
+
+def with_text_keys(record: dict[Any, Any]) -> dict[str, Any]:
+    """The same with numbers among its keys as JSON has them, as texts; two keys that become one are an error."""
+    texts: dict[str, Any] = {}
+    origins: dict[str, Any] = {}
+    for key, value in record.items():
+        text = key_text(key)
+        if text in texts:
+            raise InputError(
+                f"the keys {origins[text]!r} and {key!r} of a dictionary would both be {text!r} in a file; rename one"
+            )
+        texts[text], origins[text] = value, key
+    return texts
+
+
+def key_text(key: Any) -> str:
+    """What a key of a dictionary is in a file."""
+    if isinstance(key, str):
+        return key
+    plain = key.item() if isinstance(key, np.generic) else key
+    if plain is None or isinstance(plain, int | float):
+        return json.dumps(plain)
+    raise InputError(f"a dictionary with the key {key!r:.60} cannot be written to a file; use texts or numbers as keys")
 
 
 def write_record(path: str | PathLike[str], format: str, record: dict[str, Any]) -> None:
@@ -119,7 +148,7 @@ def write_record(path: str | PathLike[str], format: str, record: dict[str, Any])
     elif ending == ".npz":
         arrays: dict[str, NDArray[Any]] = {}
         rest = _take_arrays({"format": format, "version": VERSION} | record, "", arrays)
-        arrays["record"] = np.frombuffer(json.dumps(rest, default=_plain, allow_nan=False).encode(), np.uint8)
+        arrays["record"] = np.frombuffer(_text_of(rest).encode(), np.uint8)
         small = sum(array.nbytes for array in arrays.values()) <= PACKED_BYTES
         with atomic_write(path) as file:
             (np.savez_compressed if small else np.savez)(file, **arrays)  # type: ignore[arg-type]
@@ -136,7 +165,7 @@ def _plain(value: Any) -> Any:
 def _take_arrays(record: dict[str, Any], prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """The record with each array moved to `arrays` and replaced by {"array": its member}."""
     rest: dict[str, Any] = {}
-    for key, value in record.items():
+    for key, value in with_text_keys(record).items():
         name = prefix + key
         if isinstance(value, dict):
             rest[key] = _take_arrays(value, f"{name}.", arrays)

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from mdcontest.components import with_bottom
 from mdcontest.transitions import Transitions
 
+LONGEST = 1e15
+"""Steps: times beyond have no digits left for a step more or less, so that they bound nothing."""
+
 
 def bound_on_tau(transitions: Transitions, epsilon: float, hubs: list[int]) -> tuple[float, str]:
     """(bound, where it comes from); infinite without a minorisation and without a state all policies reach."""
@@ -50,6 +53,8 @@ def longest_expected_time(transitions: Transitions, target: int) -> float:
         try:
             times = _expected_times(P[pairs], restart, transitions.start, target)
         except (np.linalg.LinAlgError, RuntimeError):  # reached so rarely that the equations are singular in float64
+            return np.inf
+        if not np.abs(times).max() < LONGEST:
             return np.inf
         later = transitions.expect(times).reshape(states, actions)
         better = (later.max(axis=1) > later[np.arange(states), chosen] * (1 + 1e-12)) & elsewhere

@@ -70,6 +70,11 @@ def read_names(names: Sequence[str] | None, number: int, what: str) -> Sequence[
     """One name each, numbers where none are given; or an error."""
     if names is None:
         return Numbers(number)
+    if not isinstance(names, Sequence) or isinstance(names, str):
+        try:
+            names = [names] if isinstance(names, str) else list(names)
+        except TypeError:
+            raise InputError(f"{what} names must be a list of texts, got {names!r}") from None
     if len(names) != number:
         raise InputError(f"{len(names)} {what} names for {number} {what}s")
     return names if isinstance(names, Names) else [str(name) for name in names]

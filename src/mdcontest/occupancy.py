@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, read_numbers
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError, NotUnichainError
@@ -38,13 +38,17 @@ def decision_rule(x: ArrayLike) -> Array:
 
     Shape [S, A] → [S, A].
     """
-    mass = np.asarray(x, float)
+    mass = read_numbers(x, "an occupancy")
     if mass.ndim != 2 or mass.size == 0:
         raise InputError(f"an occupancy has shape (S, A), got {mass.shape}; reshape a flat one first")
     if not np.isfinite(mass).all() or mass.min() < -1e-9:
         raise InputError(f"an occupancy is finite and nonnegative, this one has the entry {mass.min():.6g}")
     mass = np.maximum(mass, 0.0)
-    per_state = mass.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        per_state = mass.sum(axis=1, keepdims=True)
+    if not np.isfinite(per_state).all():
+        mass = mass / mass.max()
+        per_state = mass.sum(axis=1, keepdims=True)
     visited = per_state > 0
     d = np.divide(mass, per_state, out=np.full_like(mass, 1 / mass.shape[1]), where=visited)
     # Dividing numbers near the smallest float leaves rows that do not quite sum to one.

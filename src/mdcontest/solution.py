@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.arrays import Array, is_number
+from mdcontest.arrays import Array, is_number, read_numbers
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record, write_record
 
@@ -140,8 +140,10 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
     try:
         unknown = set(record) - set(FIELDS)
         if unknown:
-            raise FileFormatError(f"{path}: unknown field {sorted(unknown)[0]!r}; a solution has {', '.join(FIELDS)}")
-        proof, history = record["certificate"], record["history"]
+            raise FileFormatError(f"unknown field {sorted(unknown)[0]!r}; a solution has {', '.join(FIELDS)}")
+        proof = _fields(record["certificate"], "certificate", ("x", "h", "kappa"))
+        history = _fields(record["history"], "history", ("iterations", "gaps", "seconds"))
+        info = _fields(record["info"], "info")
         return Solution(
             rule=_numbers(record["rule"], 2),
             occupancy=_numbers(record["occupancy"], 2),
@@ -151,17 +153,32 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
             solver=_text(record["solver"]),
             why=_text(record["why"]),
             tol=_number(record["tol"]),
-            history=History(
-                _numbers(history["iterations"], 1).astype(np.int64),
-                _numbers(history["gaps"], 1),
-                _numbers(history.get("seconds", ()), 1),
-            ),
-            info=dict(record["info"]),
+            history=_history(history),
+            info=info,
         )
     except KeyError as error:
         raise FileFormatError(f"{path}: the field {error} is missing") from None
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{path}: a field has the wrong type: {error}") from None
+
+
+def _fields(value: Any, name: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """An object of a file, with no other fields than these; None: with any."""
+    if not isinstance(value, dict):
+        raise FileFormatError(f"{name} must be an object, got {value!r}")
+    if known is not None and (unknown := sorted(set(value) - set(known))):
+        raise FileFormatError(f"unknown field {unknown[0]!r} in {name}, which has {', '.join(known)}")
+    return value
+
+
+def _history(stored: dict[str, Any]) -> History:
+    iterations, gaps = (_numbers(stored[name], 1) for name in ("iterations", "gaps"))
+    seconds = _numbers(stored.get("seconds", ()), 1)
+    if len(gaps) != len(iterations) or len(seconds) not in (0, len(iterations)):
+        raise FileFormatError(f"history has {len(iterations)} iterations, {len(gaps)} gaps and {len(seconds)} seconds")
+    return History(iterations.astype(np.int64), gaps, seconds)
 
 
 def _number(value: Any) -> float:
@@ -177,7 +194,7 @@ def _text(value: Any) -> str:
 
 
 def _numbers(values: Any, dimensions: int) -> Array:
-    array = np.array(values, dtype=float)
+    array = read_numbers(values, "what should be one")
     if array.ndim != dimensions:
         raise ValueError(f"expected {dimensions} dimensions, got shape {array.shape}")
     return array

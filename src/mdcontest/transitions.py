@@ -14,13 +14,10 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from mdcontest.arrays import Array, read_numbers
+from mdcontest.arrays import TOLERANCE, Array, read_numbers, tolerance_of
 from mdcontest.errors import InputError, SizeError
 
-ROW_TOLERANCE = 1e-8
-"""Rows within this of one are renormalised; beyond it they are an error."""
-SINGLE_TOLERANCE = 1e-5
-"""The same for arrays in single precision or less, whose rows cannot sum to one any better."""
+EPS = float(np.finfo(float).eps)
 MAX_RESTART_ENTRIES = 50_000_000
 """Entries that a restart may be written into a sparse matrix with (600 MB)."""
 MAX_ENTRIES = 2_000_000_000
@@ -145,7 +142,7 @@ def read_start(start: Any, num_states: int) -> Array:
     mu = read_numbers(start, "start")
     if mu.shape != (num_states,):
         raise InputError(f"start must have shape ({num_states},), one probability a state, got {mu.shape}")
-    return _normalised_rows(mu[None, :], lambda row: "start")[0]
+    return _normalised_rows(mu[None, :], lambda row: "start", tolerance=tolerance_of(start))[0]
 
 
 def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Transitions:
@@ -174,9 +171,7 @@ def read_transitions(transitions: Any, start: Any, restart: Any = None) -> Trans
         _check_entries(matrix.reshape(-1), lambda k: _pair(k // states, actions))
     mu = read_start(start, states)
     e = None if restart is None else _read_restart(restart, states * actions)
-    single = getattr(transitions, "dtype", None) in (np.float32, np.float16)
-    tolerance = SINGLE_TOLERANCE if single else ROW_TOLERANCE
-    matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e, tolerance)
+    matrix = _normalised_rows(matrix, lambda row: f"transitions of {_pair(row, actions)}", e, tolerance_of(transitions))
     if e is not None and not sp.issparse(matrix):
         return Transitions(matrix + e[:, None] * mu, None, mu)
     return Transitions(matrix, e, mu)
@@ -227,7 +222,7 @@ def _check_entries(entries: Array, where: Any) -> None:
         raise InputError(f"transitions of {where(int(bad[0]))} have the entry {value}, which is {kind}")
 
 
-def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, tolerance: float = ROW_TOLERANCE) -> Any:
+def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, tolerance: float = TOLERANCE) -> Any:
     """Rows divided by their sums (1 − e with a restart), or an error naming the row furthest from one."""
     if not sp.issparse(matrix) and not (np.isfinite(matrix) & (matrix >= 0)).all():
         row = int(np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[0, 0])
@@ -235,6 +230,7 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, toler
     mass = np.asarray(matrix.sum(axis=1)).reshape(-1)
     wanted = np.ones_like(mass) if restart is None else 1 - restart
     off = np.abs(mass - wanted)
+    off[(mass == 0) & (off > 4 * EPS)] = np.inf  # no factor makes one of the other
     worst = int(np.argmax(off))
     if off[worst] > tolerance:
         advice = (
@@ -245,10 +241,9 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, toler
         said = f"{name(worst)} sums to {mass[worst]:.10g}, it must sum to {wanted[worst]:g} (within {tolerance:g})"
         raise InputError(f"{said}; {advice}")
     # Rows that are off by rounding only are left alone, so that a file read and written again does not change.
-    rounding = 4 * np.finfo(float).eps
-    scale = np.divide(wanted, mass, out=np.ones_like(mass), where=off > rounding)
+    scale = np.divide(wanted, mass, out=np.ones_like(mass), where=off > 4 * EPS)
     if sp.issparse(matrix):
-        if (off > rounding).any():
+        if (off > 4 * EPS).any():
             matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
         return matrix
     return matrix * scale[:, None]

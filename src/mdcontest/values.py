@@ -25,6 +25,8 @@ NOTHING_LEFT = 1e-12
 """Of the largest reward: a difference that is not worth looking for."""
 LOST_DIGITS, DOUBTFUL = 1e-9, 1e-6
 """Of the largest reward: where an uncertain optimality gap is worth slower arithmetic, and a warning."""
+HOPELESS = 1e15
+"""Of the largest reward: values that differ by more have no digits left for what is earned a step."""
 
 
 @dataclass(frozen=True)
@@ -191,18 +193,21 @@ def optimality_gap(contest: Contest, rule: ArrayLike) -> float:
     c = cumulant(contest, rule)
     best = optimal_average_reward(contest, c)
     gain, size = best.gain, float(np.abs(c).max())
-    if best.excess - gain > LOST_DIGITS * size and contest.num_states <= MOST_STATES:
+    lost = abs(best.excess - gain) > LOST_DIGITS * size or best.h.max() / HOPELESS - best.h.min() / HOPELESS > size
+    if lost and contest.num_states <= MOST_STATES:
         c = contest.margin.apply(eliminated_occupancy(contest, contest.read_rule(rule)))
         best = optimal_average_reward(contest, c, best.actions)
         gain = float((eliminated_occupancy(contest, one_hot(best.actions, contest.num_actions)) * c).sum())
-    if best.excess - gain > DOUBTFUL * size:
+    most = max(0.0, float(c.max()))  # nobody wins more than the best pair does
+    if abs(best.excess - gain) > DOUBTFUL * size:
+        low, high = (min(max(0.0, end), most) for end in sorted((gain, best.excess)))
         warnings.warn(
-            f"the optimality gap lies between {max(0.0, gain):.6g} and {best.excess:.6g}: states are left so rarely "
+            f"the optimality gap lies between {low:.6g} and {high:.6g}: states are left so rarely "
             "that rounding hides the rest; a larger restart, or a smaller discount, makes it certain",
             RuntimeWarning,
             stacklevel=2,
         )
-    return max(0.0, gain)
+    return min(max(0.0, gain), most)
 
 
 def one_hot(actions: ArrayLike, num_actions: int) -> Array:

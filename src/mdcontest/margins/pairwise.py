@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import SINGLE_TOLERANCE, TOLERANCE, Array, is_number, tolerance_of
 from mdcontest.errors import InputError, SizeError
 from mdcontest.margins.base import EPS, Features, Margin, blocks, longest_sum
-from mdcontest.margins.reading import SKEW_TOLERANCE, as_columns, as_finite, as_labels, require_skew
+from mdcontest.margins.reading import as_columns, as_finite, as_labels, require_skew
 from mdcontest.outcomes import Outcomes, finite_outcomes
 
 
@@ -26,14 +26,18 @@ class Dense(Margin):
 
     def __init__(self, M: ArrayLike, index: ArrayLike | None = None) -> None:
         matrix = as_finite(M, "M")
-        if matrix.ndim == 4:
-            actions = matrix.shape[1]
-            matrix = matrix.reshape(matrix.shape[0] * actions, -1)
-            self.M = require_skew(matrix, "M", lambda i: f"({i // actions},{i % actions})")
-        else:
-            self.M = require_skew(matrix, "M")
+        given, actions = matrix.shape, None
+        if len(given) == 4:
+            if given[:2] != given[2:]:
+                raise InputError(f"M must have shape (n, n) or (S, A, S, A), got {given}")
+            actions, matrix = given[1], matrix.reshape(given[0] * given[1], -1)
+        self.M = require_skew(
+            matrix, "M", lambda i: f"({i // actions},{i % actions})" if actions else str(i), tolerance_of(M)
+        )
         self.M.setflags(write=False)
         self._hold(np.arange(len(self.M)) if index is None else index)
+        if len(given) == 4 and index is None:
+            self._given_shape = given
 
     def read(self, values: Any) -> Any:
         return as_labels(values, "index", len(self.M), "rows of M")
@@ -131,6 +135,10 @@ class BestTwoOfThree(SymmetricBlocks):
         return 1.0
 
 
+CANCELLATION = {TOLERANCE: 1e-12, SINGLE_TOLERANCE: 1e-5}
+"""What is left of terms that cancel, of the largest margin that was seen, by the precision of a function."""
+
+
 class Pairwise(SymmetricBlocks):
     """A margin given by a Python function over outcomes, evaluated by blocks.
 
@@ -144,9 +152,9 @@ class Pairwise(SymmetricBlocks):
     def __init__(self, fn: Callable[[Any, Any], Any], outcomes: Any = None, *, bound: float | None = None) -> None:
         if not callable(fn):
             raise InputError(f"fn must be a function of two batches of outcomes, got {type(fn).__name__}")
-        if bound is not None and not (np.isfinite(bound) and bound >= 0):
-            raise InputError(f"bound must be a nonnegative number, got {bound}")
-        self.fn, self.declared_bound = fn, bound
+        if bound is not None and not (is_number(bound) and np.isfinite(bound) and bound >= 0):
+            raise InputError(f"bound must be a nonnegative number, got {bound!r}")
+        self.fn, self.declared_bound, self._largest = fn, bound, 0.0
         self.features = outcomes if outcomes is None or isinstance(outcomes, Outcomes) else np.array(outcomes)
         self._rows = self.features
 
@@ -158,8 +166,10 @@ class Pairwise(SymmetricBlocks):
     def _fit_rows(self, n: int) -> None:
         if self.features is None and self.shape is not None:
             self.features = finite_outcomes(*self.shape)
-        elif isinstance(self.features, np.ndarray) and self.features.shape[:2] == self.shape:
-            self.features = self.features.reshape(n, *self.features.shape[2:])
+        elif isinstance(self.features, np.ndarray):
+            given = self.features.shape
+            if given[:2] == self.shape and given != (n, 1):  # with one action, that is a row a pair, of one number
+                self.features = self.features.reshape(n, *given[2:])
         self._rows = self.features
 
     def kernel(self, f: Any, g: Any) -> Array:
@@ -167,28 +177,35 @@ class Pairwise(SymmetricBlocks):
         return self.kernel_between(f[i], g[j]).reshape(len(f), len(g))
 
     def kernel_between(self, f: Any, g: Any) -> Array:
-        forth, back = self._evaluate(f, g), self._evaluate(g, f)
-        excess = np.abs(forth + back)
-        worst = int(np.argmax(excess)) if len(excess) else 0
-        if len(excess) and excess[worst] > SKEW_TOLERANCE * max(abs(forth[worst]), abs(back[worst])):
+        (forth, precision), (back, _) = self._evaluate(f, g), self._evaluate(g, f)
+        sizes = np.maximum(np.abs(forth), np.abs(back))
+        self._largest = max(self._largest, float(sizes.max(initial=0.0)))
+        # Of terms that cancel, as those of equal outcomes do, rounding is left that is large beside the rest of them.
+        allowed = precision * sizes + CANCELLATION[precision] * self._largest
+        wrong = 2 * np.abs(forth / 2 + back / 2) / np.where(allowed > 0, allowed, 1.0)
+        worst = int(np.argmax(wrong)) if len(wrong) else 0
+        if len(wrong) and wrong[worst] > 1:
             raise InputError(
-                f"margin is not skew-symmetric: fn(z, w) = {forth[worst]:.6g} but fn(w, z) = {back[worst]:.6g} "
-                f"for z = {f[worst]} and w = {g[worst]}; return (fn(z, w) - fn(w, z)) / 2 if you mean its skew part"
+                f"margin is not skew-symmetric: fn(z, w) = {forth[worst]:.6g} but fn(w, z) = {back[worst]:.6g}, which "
+                f"sum to {forth[worst] + back[worst]:.6g}, for z = {f[worst]} and w = {g[worst]}; "
+                "return (fn(z, w) - fn(w, z)) / 2 if you mean its skew part"
             )
-        margins = (forth - back) / 2
+        margins = forth / 2 - back / 2  # halves first: a difference of large numbers could overflow
         largest = float(np.abs(margins).max(initial=0.0))
         if self.declared_bound is not None and largest > self.declared_bound * (1 + 1e-12):
             raise InputError(f"fn reaches {largest:.6g}, above the bound of {self.declared_bound:.6g} given for it")
         return margins
 
-    def _evaluate(self, z: Any, w: Any) -> Array:
-        values = as_finite(self.fn(z, w), "the margin's values fn(z, w)")
+    def _evaluate(self, z: Any, w: Any) -> tuple[Array, float]:
+        """fn's values, and how far rounding may put them off."""
+        given = self.fn(z, w)
+        values = as_finite(given, "the margin's values fn(z, w)")
         if values.shape != (len(z),):
             raise InputError(
                 f"fn must return one number a pair, shape ({len(z)},), got {values.shape}; it is called with whole "
                 "batches, so use np.where instead of if, or wrap a function of single outcomes in np.vectorize"
             )
-        return values
+        return values, tolerance_of(given)
 
     @property
     def bound(self) -> float:
@@ -210,39 +227,3 @@ class Pairwise(SymmetricBlocks):
                 f"over the limit of {max_pairs}; express it as Classes, Signs, LowRank or RewardDifference"
             )
         return Dense(self.matrix())
-
-
-def FromPreference(P: Any, outcomes: Any = None) -> Margin:
-    """M = P − ½ for a pairwise-preference function, P(z, z') = 1 − P(z', z) in [0, 1].
-
-    P is a matrix over the pairs, or a function `P(z, w)` like that of `Pairwise`. Note the scale: P − ½ lies in
-    [−½, ½]. 2P − 1 is twice that, with the same solutions; the logit is another margin with, in general, other
-    solutions (app. BT).
-    """
-    if callable(P):
-
-        def margin_of(z: Any, w: Any) -> Array:
-            return _probabilities(P(z, w)) - 0.5
-
-        return Pairwise(margin_of, outcomes)
-    probabilities = _probabilities(P)
-    if probabilities.ndim == 4:
-        probabilities = probabilities.reshape(probabilities.shape[0] * probabilities.shape[1], -1)
-    if probabilities.ndim != 2 or probabilities.shape[0] != probabilities.shape[1]:
-        raise InputError(f"P must have shape (n, n) or (S, A, S, A), got {probabilities.shape}")
-    excess = np.abs(probabilities + probabilities.T - 1)
-    i, j = (int(k) for k in np.unravel_index(np.argmax(excess), excess.shape))
-    if excess[i, j] > SKEW_TOLERANCE:
-        raise InputError(
-            f"P is no pairwise-preference function: P[{i},{j}] + P[{j},{i}] = "
-            f"{probabilities[i, j] + probabilities[j, i]:.6g}, it must be 1"
-        )
-    return Dense(probabilities - 0.5)
-
-
-def _probabilities(values: Any) -> Array:
-    array = as_finite(values, "P")
-    if array.min() < 0 or array.max() > 1:
-        worst = array.min() if array.min() < 0 else array.max()
-        raise InputError(f"P has the entry {worst:.6g}; probabilities lie between 0 and 1")
-    return array

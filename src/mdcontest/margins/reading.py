@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mdcontest.arrays import Array, read_numbers
+from mdcontest.arrays import TOLERANCE, Array, read_numbers, tolerance_of
 from mdcontest.errors import InputError
-
-SKEW_TOLERANCE = 1e-8
-"""M + Mᵀ may differ from zero by this much, relative to max |M|, before it is an error."""
 
 
 def as_scalars(values: Any, what: str) -> Array:
@@ -66,13 +63,18 @@ def antisymmetrise(M: ArrayLike) -> Array:
     return (square / 2 - square.T / 2).reshape(array.shape)
 
 
-def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str) -> Array:
-    """M with its rounding errors removed, or an error that names the worst pair."""
+def read_skew(values: Any, what: str) -> Array:
+    """A skew matrix from outside, with its rounding errors removed; they may be as large as its precision has them."""
+    return require_skew(as_finite(values, what), what, tolerance=tolerance_of(values))
+
+
+def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str, tolerance: float = TOLERANCE) -> Array:
+    """M with its rounding errors removed, or an error that names the worst pair; they are measured by max |M|."""
     if M.ndim != 2 or M.shape[0] != M.shape[1]:
         raise InputError(f"{what} must be a square matrix, got shape {M.shape}")
     excess = np.abs(M / 2 + M.T / 2)
     worst = np.unravel_index(np.argmax(excess), M.shape)
-    if excess[worst] > SKEW_TOLERANCE * np.abs(M).max() / 2:
+    if excess[worst] > tolerance * np.abs(M).max() / 2:
         i, j = int(worst[0]), int(worst[1])
         raise InputError(
             f"margin is not skew-symmetric: {what}[{name(i)},{name(j)}] + {what}[{name(j)},{name(i)}] = "

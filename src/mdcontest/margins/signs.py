@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_number
 from mdcontest.errors import InputError
 from mdcontest.margins.base import EPS, Features, Margin, longest_sum
 from mdcontest.margins.orders import TURN, Order, masses, signed_terms, sums_from_below
@@ -146,12 +146,13 @@ def _as_they_are(rows: Any) -> Any:
 
 def _each(given: float | Sequence[float | None] | None, columns: int, name: str) -> list[float | None]:
     """One positive number or None a column."""
-    values = list(given) if isinstance(given, Sequence | np.ndarray) else [given] * columns
+    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+    values: list[Any] = list(given) if several else [given] * columns  # type: ignore[arg-type]
     if len(values) != columns:
         raise InputError(f"{name} has {len(values)} entries for {columns} features")
     for value in values:
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise InputError(f"{name} {value} must be a positive number, or None for a feature that has none")
+        if value is not None and not (is_number(value) and np.isfinite(value) and value > 0):
+            raise InputError(f"{name} {value!r} must be a positive number, or None for a feature that has none")
     return [None if value is None else float(value) for value in values]
 
 

@@ -89,9 +89,14 @@ class Solver(Protocol):
 
 def require_iterations(iterations: int) -> int:
     """The iteration limit, or an error."""
-    if not isinstance(iterations, int | np.integer) or iterations < 1:
-        raise InputError(f"iterations must be a whole number, at least 1, got {iterations}")
-    return int(iterations)
+    return require_count(iterations, "iterations")
+
+
+def require_count(value: int, name: str) -> int:
+    """A whole number of something, at least one, or an error."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} must be a whole number, at least 1, got {value!r}")
+    return int(value)
 
 
 def certify(contest: Contest, rule: Array, actions: NDArray[np.intp] | None = None) -> Certificate:

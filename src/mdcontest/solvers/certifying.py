@@ -48,6 +48,8 @@ def certified(contest: Contest, proposal: Proposal, gap: float) -> tuple[Certifi
         except InputError:  # lost in rounding: what the solver's own values prove stands all the same
             if not proved:
                 raise
+    if proved and min(found[1] for found in proved) > contest.margin.bound:  # nobody wins more than the largest margin
+        proved.append(_bounded(contest, x, off, c, np.zeros(contest.num_states)))
     return min(proved, key=lambda found: found[1])
 
 

@@ -21,7 +21,7 @@ from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
 from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, require_iterations, status_when_stopped
 from mdcontest.solvers.marks import GapMarks
-from mdcontest.solvers.rates import Eta, HedgeStep, Rate, make_rate
+from mdcontest.solvers.rates import Eta, HedgeStep, Rate, make_rate, scaled
 from mdcontest.values import Evaluation, evaluate
 
 
@@ -56,7 +56,7 @@ UpdateRule = Callable[[HedgeStep, Evaluation, Array], Array]
 def hedge_step(step: HedgeStep, _policy: Evaluation | None = None, _log_d: Array | None = None) -> Array:
     """d(a|s) ∝ reference(a|s)·exp(η z(s, a)), in logarithms: the maximiser in closed form, from wherever one starts."""
     log_reference, scores, eta = step
-    return np.asarray(log_softmax(log_reference + eta * scores, axis=1))
+    return np.asarray(log_softmax(log_reference + scaled(scores, eta), axis=1))
 
 
 def hedged_policy_iteration(

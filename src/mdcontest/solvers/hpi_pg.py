@@ -20,13 +20,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_number
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
-from mdcontest.solvers.base import Proposal, Report
+from mdcontest.solvers.base import Proposal, Report, require_count
 from mdcontest.solvers.hpi import hedge_step, hedged_policy_iteration
-from mdcontest.solvers.rates import Eta, HedgeStep
+from mdcontest.solvers.rates import Eta, HedgeStep, scaled
 from mdcontest.values import Evaluation
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -53,6 +53,9 @@ class HPIPG:
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
         if self.maximiser not in ("gradient", "closed form"):
             raise InputError(f"maximiser must be 'gradient' or 'closed form', got {self.maximiser!r}")
+        require_count(self.ascent_steps, "ascent_steps")
+        if not (is_number(self.ascent_tol) and 0 <= self.ascent_tol < np.inf):
+            raise InputError(f"ascent_tol must be a nonnegative number, got {self.ascent_tol!r}")
         by_gradient = self.maximiser == "gradient"
         update = self._ascend_hedge if by_gradient else hedge_step
         return_rule = self._ascend_likelihood if by_gradient else decision_rule
@@ -62,7 +65,7 @@ class HPIPG:
         """Step 3 from θ = log d_k."""
         log_reference, scores, eta = step
         weight = (policy.x.sum(axis=1, keepdims=True) > 0).astype(float)
-        theta = self._ascend(hedge_objective(log_reference, eta * scores, weight), log_d)
+        theta = self._ascend(hedge_objective(log_reference, scaled(scores, eta), weight), log_d)
         return np.asarray(log_softmax(theta, axis=1))
 
     def _ascend_likelihood(self, x_bar: Array) -> Array:

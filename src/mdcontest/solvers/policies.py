@@ -12,11 +12,13 @@ import scipy.sparse as sp
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import SizeError
+from mdcontest.solvers.base import require_count
 
 
 def deterministic_occupancies(contest: Contest, max_policies: int) -> Array:
     """Occupancies of all |A|^|S| deterministic policies, shape [|A|^|S|, n]."""
     states, actions = contest.num_states, contest.num_actions
+    require_count(max_policies, "max_policies")
     exponent = states * math.log10(actions)
     if exponent > math.log10(max_policies) + 1e-9:
         raise SizeError(

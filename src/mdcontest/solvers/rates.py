@@ -118,6 +118,11 @@ def _make(
     if eta == "adaptive":
         return adaptive(contest.num_states, contest.num_actions, contest.margin.bound or 1.0)
     number = theorem_rate(contest, iterations) if eta == "theorem" else eta
+    if eta == "theorem" and number == math.inf:
+        raise InputError(
+            f"the theorem's learning rate overflows: no margin exceeds {contest.margin.bound:g}; multiply them by a "
+            "common factor"
+        )
     if not isinstance(number, int | float | np.number) or not (math.isfinite(number) and number >= 0):
         raise InputError(f"eta must be 'adaptive', 'theorem' or a nonnegative number, got {eta!r}")
     return constant(float(number))
@@ -142,3 +147,14 @@ def _tau(contest: Contest) -> float:
             "use eta='adaptive', or contest.with_restart(eps), for which τ ≤ 2/eps"
         )
     return tau
+
+
+def scaled(scores: Array, eta: Array) -> Array:
+    """η z, or an error where differences of it are no numbers."""
+    with np.errstate(over="ignore"):
+        moved = eta * scores
+    if not np.abs(moved).max() < 1e300:
+        raise InputError(
+            f"eta = {eta.max():g} is too large: times values of {np.abs(scores).max():g} it overflows; lower it"
+        )
+    return moved
