@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real | np.number) and not isinstance(value, bool | np.complexfloating)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> TypeGuard[int]:
     """Whether a value is a whole number, of Python or of NumPy; truth values are none, and 2.0 neither."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
@@ -23,6 +24,7 @@ from mdcontest import tasks
 from mdcontest.errors import FileFormatError, InputError, RunError
 from mdcontest.learn import HPIClip, checkpoint, load_agent, loading
 from mdcontest.learn.checkpoint import list_checkpoints
+from mdcontest.learn.evaluate import evaluate
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.logs import CsvFile
 from mdcontest.learn.play import sample_trajectories
@@ -102,6 +104,8 @@ STEP_FAULTS = {
     "ragged info": (put_info(speed=[[1.0], [2.0, 3.0]]), ""),
     "missing info": (lambda seen: seen[4].pop("mass"), "has no entry 'mass', it has \\['speed'\\]"),
     "no info": (put(4, None), ""),
+    "two ends": (put(2, np.array([True, False])), r"terminated is array\(\[ True, False\]\), it must be one tr"),
+    "a list of cuts": (put(3, [False, False]), r"truncated is \[False, False\], it must be one truth value"),
     "four values": (lambda seen: seen.pop(), "the environment raised ValueError"),
 }
 RESET_FAULTS = {
@@ -228,6 +232,63 @@ def test_an_environment_that_is_not_new_is_refused():
         HPIClip(task, num_envs=2, **TINY)
 
 
+def test_flags_of_numpy_are_read_as_they_are(tmp_path):
+    """An array of one is a truth value, and one in a list is the same."""
+    lengths = []
+    for flag in (bool, np.bool_, lambda value: np.array([value]), lambda value: [value]):
+        task = mdc.Task(lambda flag=flag: Flagged(flag), larger, name="Flagged", info_keys=("speed", "mass"))
+        agent = HPIClip(task, **TINY).learn(128, progress=False)
+        lengths.append((list(agent.recent), sample_trajectories(task, agent, 2).lengths.tolist()))
+    assert lengths == lengths[:1] * 4
+    assert [length for _, length in lengths[0][0]] == [50, 50]
+
+
+class Flagged(Counter):
+    def __init__(self, flag):
+        super().__init__()
+        self.flag = flag
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        return obs, reward, self.flag(terminated), self.flag(truncated), info
+
+
+@dataclass
+class Unhashable(Counter):
+    """Environments that compare by value have no hash."""
+
+    fault: str | None = None
+    at: int = AT
+    steps: int = 0
+    position: float = 0.0
+
+
+def test_environments_without_a_hash_are_told_apart_by_identity():
+    task = mdc.Task(Unhashable, larger, name="Unhashable")
+    assert HPIClip(task, num_envs=2, **TINY).learn(128, progress=False).num_timesteps == 128
+    one = Unhashable()
+    with pytest.raises(InputError, match="has returned the same environment twice"):
+        HPIClip(mdc.Task(lambda: one, larger, name="Unhashable"), **TINY)
+
+
+class Stuck(Counter):
+    """Cannot be closed."""
+
+    def close(self):
+        raise RuntimeError("the door is stuck")
+
+
+def test_an_environment_that_cannot_be_closed():
+    task = mdc.Task(Stuck, larger, name="Stuck")
+    with pytest.raises(InputError, match=r"^Stuck: the environment raised RuntimeError when it was closed: the door"):
+        HPIClip(task, **TINY)
+    broken = mdc.Task(lambda: Stuck("raises", 5), larger, name="Stuck", info_keys=("speed", "mass"))
+    agent = HPIClip(task_of(), **TINY)
+    broken.__dict__["spaces"] = agent.task.spaces  # as if it could be closed then
+    with pytest.raises(RunError, match=r"the motor is stuck at step 5$"):
+        sample_trajectories(broken, agent, 1)
+
+
 def test_a_task_can_be_copied_while_it_is_played():
     task = mdc.Task(Counter, larger, name="Counter")
     agent = HPIClip(task, **TINY)
@@ -307,6 +368,14 @@ def test_a_fault_at_the_edges_of_iterations(step, tmp_path):
     text, after = learn_until_it_fails(task_of("raises", at=step), tmp_path)
     assert names_step(text, step), text
     require_the_checkpoint_before(tmp_path, after, (step - 1) // 64 // 2 * 2)
+
+
+def test_a_margin_that_goes_wrong_while_a_policy_is_judged():
+    agent = HPIClip(task_of(), **TINY).learn(64, progress=False)
+    assert evaluate(agent, 1).margin_vs_first is not None
+    agent.task = task_of(margin=lambda z, w: z.info["colour"] - w.info["colour"])
+    with pytest.raises(RunError, match=r"^Counter: the margin raised KeyError: 'colour'$"):
+        evaluate(agent, 1)
 
 
 def broken(how):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mdcontest as mdc
-from mdcontest.learn.cloning import clone
+from mdcontest.learn.cloning import CloningBuffer, clone
 from mdcontest.learn.iterates import Iterates, Mixture
 from mdcontest.learn.networks import initial_params, log_probability
 from mdcontest.learn.policy import Moments, Policy, Unchanged
@@ -289,7 +289,7 @@ def test_statistics_keep_their_digits():
 
 
 def buffer_of(obs, action):
-    buffer = Rows(obs.shape[1] + (1 if action.ndim == 1 else action.shape[1]))
+    buffer = CloningBuffer(obs.shape[1] + (1 if action.ndim == 1 else action.shape[1]))
     buffer.append(np.hstack([obs, action.reshape(len(obs), -1)]))
     return buffer
 

@@ -41,6 +41,28 @@ def test_flatten_then_raw_gives_the_observations_back(seed, name, count):
         equal({key: part[i] for key, part in raw.items()} if isinstance(raw, dict) else raw[i], one)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "far"),
+    [
+        (-128, 127, np.int8, True),
+        (0, 255, np.uint8, True),
+        (-(2**63), 2**63 - 1, np.int64, True),
+        (-1, 1, np.int8, False),
+        (-3e38, 3e38, np.float32, True),
+        (-1.7e308, 1.7e308, np.float64, True),
+        (-np.inf, np.inf, np.float32, False),
+        (-1.0, 1.0, np.float32, False),
+        (-20.0, 19.9, np.float64, False),
+        (-20.0, 20.0, np.float64, True),
+        (4.0, 5.0, np.float32, True),
+        (-5.0, -4.0, np.float32, True),
+    ],
+)
+def test_which_boxes_a_new_policy_hardly_meets(low, high, kind, far):
+    """Without a warning of NumPy's, which would be an error here."""
+    assert ActionReader(spaces.Box(low, high, (2,), kind)).is_far is far
+
+
 @given(seeds, st.sampled_from(list(SPACES)), st.integers(1, 6))
 def test_a_batch_is_its_rows_and_one_observation_a_batch_of_one(seed, name, count):
     space = SPACES[name]

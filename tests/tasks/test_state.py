@@ -8,7 +8,9 @@ import pytest
 from gymnasium import spaces, wrappers
 
 from mdcontest import tasks
-from mdcontest.tasks import load_environment, save_environment
+from mdcontest.errors import InputError
+from mdcontest.learn import HPIClip
+from mdcontest.tasks import Task, load_environment, save_environment
 
 
 def played(env, actions):
@@ -163,3 +165,25 @@ def test_a_wrapper_of_unknown_type_gives_none():
 def test_a_wrapper_with_save_state_takes_part():
     assert continues(lambda: wrappers.TimeLimit(SavedEcho(Walk()), 11))
     assert continues(lambda: SavedEcho(wrappers.TimeLimit(Walk(), 11)))
+
+
+@pytest.mark.parametrize(
+    ("state", "where"),
+    [
+        ({"place": float("nan")}, "['place'] is nan"),
+        ({"place": 0.0, "best": {"so far": [1.0, float("-inf")]}}, "['best']['so far'][1] is -inf"),
+    ],
+)
+def test_a_state_that_no_file_can_hold_is_named(state, where, monkeypatch, tmp_path):
+    monkeypatch.setattr(Walk, "save_state", lambda self: state)
+    agent = HPIClip(Task(Walk, lambda z, w: z.reward - w.reward, name="Walk"), num_steps=64, minibatches=2, epochs=1)
+    with pytest.raises(InputError) as caught:
+        agent.learn(64, progress=False, folder=tmp_path / "run")
+    assert str(caught.value).startswith(f"the state that save_state of Walk gave{where}; a number that is not finite")
+
+
+@pytest.mark.parametrize("best", [np.array([np.nan, np.inf]), np.float64("inf"), np.float32("nan")])
+def test_numbers_of_numpy_in_a_state_may_be_anything(best, monkeypatch, tmp_path):
+    monkeypatch.setattr(Walk, "save_state", lambda self: {"place": self.place, "best": best})
+    agent = HPIClip(Task(Walk, lambda z, w: z.reward - w.reward, name="Walk"), num_steps=64, minibatches=2, epochs=1)
+    assert agent.learn(64, progress=False, folder=tmp_path / "run").num_timesteps == 64

@@ -337,7 +337,9 @@ def test_a_margin_that_is_not_skew_is_shown_with_its_pair():
     z = mdc.Outcomes(np.zeros((2, 11)), reward=np.array([1.0, 2.0]))
     task = mdc.Task("Hopper-v5", lambda z, w: z.reward)
     # r(z) + r(w) is largest for the second outcome against itself: 2 + 2.
-    with pytest.raises(mdc.InputError, match=r"fn\(z, w\) = 2 but fn\(w, z\) = 2 for z = Outcomes\(.*reward=.*2\.0"):
+    with pytest.raises(
+        mdc.InputError, match=r"fn\(z, w\) = 2 but fn\(w, z\) = 2, which sum to 4, for z = Outcomes\(.*reward=.*2\.0"
+    ):
         task.cumulant(z, z)
 
 

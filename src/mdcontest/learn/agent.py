@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_whole
 from mdcontest.errors import InputError
 from mdcontest.learn import cloning, iterates
 from mdcontest.learn.bar import training_bars
@@ -53,7 +53,7 @@ class Agent:
     def __init__(self, task: Task, seed: int = 0, *, preset: str | None = None, **settings: Any) -> None:
         if not isinstance(task, Task):
             raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
-        if not (isinstance(seed, int | np.integer) and not isinstance(seed, bool) and 0 <= seed <= LARGEST_SEED):
+        if not (is_whole(seed) and 0 <= seed <= LARGEST_SEED):
             raise InputError(f"seed must be a whole number below 2^63, not negative, got {seed!r}")
         self.task, self.seed = task, int(seed)
         self.settings = self.choose_settings(task, preset, settings)
@@ -167,13 +167,13 @@ class Agent:
 
     def _attach(self, folder: str | Path | None, tensorboard: bool, checkpoint_every: int) -> None:
         """Where rows, logs and checkpoints go from here on. A folder that is refused changes nothing."""
-        if not (isinstance(checkpoint_every, int) and checkpoint_every >= 1):
-            raise InputError(f"checkpoint_every must be at least 1 iteration, got {checkpoint_every}")
+        if not (is_whole(checkpoint_every) and checkpoint_every >= 1):
+            raise InputError(f"checkpoint_every must be at least 1 iteration and whole, got {checkpoint_every!r}")
         attached = None
         if folder is not None:
             path = Path(folder)
             lengths = self.log_lengths(path) if (path / DESCRIPTION).exists() else None
-            attached = RunFolder(path, describe(self, checkpoint_every, tensorboard), lengths)
+            attached = RunFolder(path, describe(self, int(checkpoint_every), tensorboard), lengths)
             attached.open(self)
         place = None if attached is None else attached.path
         try:

@@ -1,7 +1,8 @@
 """Checkpoints: a folder with safetensors and JSON that appears whole or not at all, and is not read when damaged.
 
     RUN/checkpoints/00000040/arrays.safetensors   every array: weights, Adam's moments, statistics, environments
-    RUN/checkpoints/00000040/state.json           everything else; {"__array__": name} points into that file
+    RUN/checkpoints/00000040/state.json           everything else; {"__array__": name} points into that file, and so
+                                                  does {"__scalar__": name}, for one number of a type of NumPy
     RUN/checkpoints/00000040/SHA256SUMS           checksums of the two, as `sha256sum -c` reads them
 
 It is written under another name, brought to disk and renamed; the one before is removed only then. Loading runs no
@@ -31,6 +32,10 @@ FORMAT = "mdcontest/checkpoint"
 ARRAYS, STATE, SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
 MARK = "__array__"
 """The key that stands for an array in the JSON."""
+SCALAR = "__scalar__"
+"""The key that stands for one number of NumPy: as a number of Python it would be computed with at another precision."""
+NUMBERS = "fiub"
+"""Kinds of NumPy's types that a checkpoint holds: floats, integers, unsigned integers, booleans."""
 NAME = re.compile(r"\d{8}(\.\d+)?")
 """What a checkpoint's folder is called; others are left alone."""
 KEPT = 2
@@ -42,7 +47,7 @@ def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
     arrays: dict[str, NDArray[Any]] = {}
     state = _take_arrays(record, "", arrays)
     for name, array in arrays.items():
-        if array.dtype.kind not in "fiub":
+        if array.dtype.kind not in NUMBERS:
             raise RunError(f"a checkpoint holds numbers and texts, but {name} is an array of {array.dtype}")
     files = {ARRAYS: safetensors.numpy.save(arrays), STATE: to_json(FORMAT, state).encode()}
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
@@ -156,12 +161,13 @@ def _sum_line(line: str, folder: Path) -> tuple[str, str]:
 
 
 def _take_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    """The value with each array moved to `arrays` and replaced by {MARK: its name}."""
-    if isinstance(value, np.ndarray):
+    """The value with each array and each number of NumPy moved to `arrays` and its name put in its place."""
+    is_scalar = isinstance(value, np.generic) and value.dtype.kind in NUMBERS
+    if is_scalar or isinstance(value, np.ndarray):
         while name in arrays:
             name += "'"  # keys with a slash in them
         arrays[name] = np.array(value, order="C")
-        return {MARK: name}
+        return {SCALAR if is_scalar else MARK: name}
     if isinstance(value, dict):
         return {key: _take_arrays(inner, f"{name}/{key}" if name else key, arrays) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -173,5 +179,7 @@ def _put_arrays(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(value, dict):
         if set(value) == {MARK}:
             return arrays[value[MARK]]
+        if set(value) == {SCALAR}:
+            return arrays[value[SCALAR]][()]
         return {key: _put_arrays(inner, arrays) for key, inner in value.items()}
     return [_put_arrays(inner, arrays) for inner in value] if isinstance(value, list) else value

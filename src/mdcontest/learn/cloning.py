@@ -7,13 +7,16 @@ statistics.
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from numpy.typing import NDArray
 
+from mdcontest.arrays import Array
 from mdcontest.learn.networks import Params, log_probability
 from mdcontest.learn.policy import Moments
 from mdcontest.learn.rollout import Rollout
@@ -21,15 +24,48 @@ from mdcontest.learn.rows import Rows
 from mdcontest.settings import Settings
 
 FILE = "cloning.f32"
+FAR = 1e6
+"""Deviations from zero beyond which float32 rounds an observation by more than a twentieth of a deviation."""
 
 
-def add_rollout(buffer: Rows, rollout: Rollout) -> None:
-    """Append the rollout's observations and actions, one row an outcome."""
-    count = rollout.reward.size
-    buffer.append(np.hstack([rollout.obs.reshape(count, -1), rollout.action.reshape(count, -1)]))
+class CloningBuffer(Rows):
+    """Outcomes to clone from, one row each: the raw observation and the action as drawn."""
+
+    origin: Array | None = None
+    """What is subtracted from every observation before it is stored; None for all but those far from zero."""
+
+    def add(self, rollout: Rollout, moments: Moments) -> None:
+        """Append a rollout. Where its observations lie is known after the first."""
+        if self.count == 0:
+            self.origin = _origin(moments)
+        count = rollout.reward.size
+        obs = rollout.obs.reshape(count, -1)
+        near = obs if self.origin is None else obs - self.origin
+        self.append(np.hstack([near, rollout.action.reshape(count, -1)]))
+
+    def observations(self, near: NDArray[np.float32]) -> NDArray[Any]:
+        """Raw observations as they were, from what is stored of them."""
+        return near if self.origin is None else near + self.origin
+
+    def record(self) -> dict[str, Any]:
+        return super().record() | ({} if self.origin is None else {"origin": self.origin})
+
+    @classmethod
+    def open(cls, path: Path, record: dict[str, Any]) -> Self:
+        buffer = super().open(path, record)
+        buffer.origin = record.get("origin")
+        return buffer
 
 
-def clone(buffer: Rows, actor: Params, moments: Moments, settings: Settings, rng: np.random.Generator) -> Params:
+def _origin(moments: Moments) -> Array | None:
+    """The mean of those entries that lie far from zero for how much they vary, 0 for others; None if there are none."""
+    far = np.abs(moments.mean) > FAR * np.sqrt(moments.variance + 1e-8)
+    return np.where(far, moments.mean, 0.0) if far.any() else None
+
+
+def clone(
+    buffer: CloningBuffer, actor: Params, moments: Moments, settings: Settings, rng: np.random.Generator
+) -> Params:
     """The cloned actor; only its own parameters change."""
     adam = optax.chain(
         optax.clip_by_global_norm(settings.cloning_max_grad_norm),
@@ -52,5 +88,6 @@ def clone(buffer: Rows, actor: Params, moments: Moments, settings: Settings, rng
         for rows in order.reshape(minibatches, size):
             part = table[np.sort(rows)]  # sorted: the order within a minibatch does not matter, the disk's does
             action = part[:, inputs].astype(np.int32) if "log_std" not in actor else part[:, inputs:]
-            actor, state = step(actor, state, moments.normalise(part[:, :inputs]), jnp.asarray(action))
+            x = moments.normalise(buffer.observations(part[:, :inputs]))
+            actor, state = step(actor, state, x, jnp.asarray(action))
     return actor

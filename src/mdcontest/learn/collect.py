@@ -13,7 +13,7 @@ from mdcontest.errors import InputError, RunError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.loading import load_agent
 from mdcontest.learn.past import past_policy
-from mdcontest.learn.play import MOST_STEPS, play_episode, require_counts, seed_player
+from mdcontest.learn.play import play_episode, require_counts, seed_player
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.trajectories import Trajectory
 from mdcontest.progress import counting_bar
@@ -59,7 +59,7 @@ def collect(
     `trajectories` is for all runs together. Those of a run are spread evenly over its training, the untrained policy
     and the last one included, or over its first `max_steps` steps. The same call again plays only what is missing.
     """
-    require_counts(trajectories, seed)
+    trajectories, seed = require_counts(trajectories, seed)
     folders = [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
     if not folders:
         raise InputError("there are no runs to collect trajectories of")
@@ -128,15 +128,14 @@ def play(episodes: Sequence[Episode]) -> Iterator[Trajectory]:
     if not episodes:
         return
     task, horizon = episodes[0].agent.task, episodes[0].agent.settings.horizon
-    env = task.make_env(horizon)
-    try:
+    with task.closing(task.make_env(horizon)) as env:
         policy, of = None, None
         for episode in episodes:
             if policy is None or of != (episode.source, episode.steps):
                 policy, of = past_policy(episode.agent, episode.steps, "last"), (episode.source, episode.steps)
             seed_player(policy, episode.seed)
             try:
-                played = play_episode(task, policy, env, episode.seed, max_steps=max(MOST_STEPS, horizon or 0))
+                played = play_episode(task, policy, env, episode.seed)
             except Exception as error:
                 own = isinstance(error, InputError)
                 reason = str(error).removeprefix(f"{task.name}: ") if own else f"{type(error).__name__}: {error}"
@@ -144,5 +143,3 @@ def play(episodes: Sequence[Episode]) -> Iterator[Trajectory]:
                     f"{task.name}: the episode with seed {episode.seed} failed: {reason}; those before it are stored"
                 ) from error
             yield Trajectory(played.outcomes, played.terminated, episode.seed, episode.source, episode.steps)
-    finally:
-        env.close()

@@ -13,11 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_number
 from mdcontest.errors import InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.play import Played, play_episode, require_counts, seed_player
 from mdcontest.outcomes import concatenate
+from mdcontest.tasks.faults import guarded_margin
+
+MOST_RATE = 1000
+"""Pictures a second of a film."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,10 @@ class Evaluation:
 
 def play_episodes(agent: Agent, episodes: int, seed: int = 0, deterministic: bool = False) -> list[Played]:
     """Several episodes with seeds seed, seed + 1, …; the draws of the policy start from the same seed."""
-    require_counts(episodes, seed)
+    episodes, seed = require_counts(episodes, seed)
     seed_player(agent, seed)
-    env = agent.task.make_env(agent.settings.horizon)
-    try:
+    with agent.task.closing(agent.task.make_env(agent.settings.horizon)) as env:
         return [play_episode(agent.task, agent, env, seed + i, deterministic) for i in range(episodes)]
-    finally:
-        env.close()
 
 
 def evaluate(agent: Agent, episodes: int = 10, seed: int = 0, deterministic: bool = False) -> Evaluation:
@@ -58,7 +59,9 @@ def evaluate(agent: Agent, episodes: int = 10, seed: int = 0, deterministic: boo
     played = play_episodes(agent, episodes, seed, deterministic)
     first, margin = agent.learner.opponents.first, None
     if first is not None:
-        margin = float(agent.task.true.cumulant(concatenate([episode.outcomes for episode in played]), first).mean())
+        true, outcomes = agent.task.true, concatenate([episode.outcomes for episode in played])
+        with guarded_margin(true.name):
+            margin = float(true.cumulant(outcomes, first).mean())
     return Evaluation(
         np.array([episode.total_reward for episode in played]),
         np.array([float(episode.length) for episode in played]),
@@ -79,7 +82,7 @@ def record_video(
         import imageio.v2 as imageio
     except ImportError:
         raise InputError("video needs imageio and imageio-ffmpeg: pip install 'mdcontest[learn]'") from None
-    require_counts(episodes, seed)
+    episodes, seed = require_counts(episodes, seed)
     target = Path(path)
     if target.suffix.lower() != ".mp4":
         raise InputError(f"{target}: the video must be named *.mp4")
@@ -91,39 +94,53 @@ def record_video(
     env = agent.task.make_env(agent.settings.horizon, render_mode="rgb_array")
     frames, temporary = 0, target.with_name(f".{target.stem[:40]}.{os.getpid()}.mp4")
     try:
-        with _encoder(imageio, temporary, env) as writer:
+        with agent.task.closing(env), _encoder(imageio, temporary, env) as writer:
+            show = functools.partial(_append_frame, writer, env, [])
             for episode in range(episodes):
                 left = max_frames - frames
                 if left > 0:
-                    show = functools.partial(_append_frame, writer, env)
                     frames += play_episode(
                         agent.task, agent, env, seed + episode, deterministic, show, max_steps=left
                     ).length
+        if not temporary.is_file():
+            raise InputError(f"{agent.task.name}: the video encoder made nothing of {frames} pictures")
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     finally:
-        env.close()
         temporary.unlink(missing_ok=True)
     return frames
 
 
 @contextlib.contextmanager
 def _encoder(imageio: Any, path: Path, env: Any) -> Iterator[Any]:
+    rate = env.metadata.get("render_fps") or 30
+    if not (is_number(rate) and 1 <= rate <= MOST_RATE):
+        raise InputError(
+            f"the environment's metadata has render_fps = {rate!r}; that is a number from 1 to {MOST_RATE}"
+        )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # of the encoder, which never runs JAX
-        rate = int(env.metadata.get("render_fps") or 30)
-        with imageio.get_writer(path, fps=rate, codec="libx264", macro_block_size=1) as writer:
+        # Its own context leaves the encoder writing where something was raised in it.
+        with contextlib.closing(imageio.get_writer(path, fps=int(rate), codec="libx264", macro_block_size=1)) as writer:
             yield writer
 
 
-def _append_frame(writer: Any, env: Any) -> None:
+def _append_frame(writer: Any, env: Any, shapes: list[tuple[int, ...]]) -> None:
+    """Draw what is to be seen; `shapes` are those of the pictures before, which a film cannot change."""
     try:
         picture = np.asarray(env.render())
     except Exception as error:
         raise InputError(f"the environment cannot be drawn: {type(error).__name__}: {error}") from error
-    if picture.ndim != 3 or picture.dtype != np.uint8:
-        raise InputError(f"render gave {picture.dtype} of shape {picture.shape} instead of a picture")
+    shape = picture.shape
+    if picture.ndim != 3 or picture.dtype != np.uint8 or shape[2] not in (1, 3, 4) or min(shape[:2]) < 2:
+        raise InputError(
+            f"render gave {picture.dtype} of shape {shape} instead of a picture: uint8, at least 2 × 2, of 1, 3 or 4 "
+            "channels"
+        )
+    if shapes and shape != shapes[0]:
+        raise InputError(f"render gave a picture of shape {shape} after ones of shape {shapes[0]}; a film has one size")
+    shapes[:] = [shape]
     writer.append_data(_even(picture))
 
 

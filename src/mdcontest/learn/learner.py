@@ -21,7 +21,6 @@ from mdcontest.learn.networks import initial_params
 from mdcontest.learn.opponents import Opponents
 from mdcontest.learn.policy import Moments, Policy, Unchanged
 from mdcontest.learn.rollout import Collector, Episode, Rollout
-from mdcontest.learn.rows import Rows
 from mdcontest.learn.update import Averages, Batch, Diagnostics, initial_optimiser_state, make_update, permutations
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
@@ -69,24 +68,25 @@ class Learner:
         self.scale = CumulantScale(settings.num_envs, settings.gamma)
         self.opponents = Opponents(settings, self.rngs["opponents"])
         self.iterates = Iterates(self.params["actor"], moments)
-        self.cloning_buffer: Rows | None = None
+        self.cloning_buffer: cloning.CloningBuffer | None = None
         if settings.returned == "cloned":
-            self.cloning_buffer = Rows(observations.size + (1 if actions.discrete else actions.size))
+            self.cloning_buffer = cloning.CloningBuffer(observations.size + (1 if actions.discrete else actions.size))
         self.cloned: Any = None
         self.iteration, self.steps = 0, 0
         self.started = False
+        """Whether the environments are in their episodes; not so after a load that could not put them there."""
 
     def iterate(self, learning_rate: float) -> Iteration:
         """Steps 1 to 3 of the algorithms."""
         if not self.started:
-            self.collector.start(self.policy.moments)
+            self.collector.start(self.policy.moments, self.iteration, self.steps)
             self.started = True
         # 1. Estimate occupancy measure
         rollout = self.collector.collect(self.policy, self.rngs["actions"], self.steps)
         lengths = [episode.length for episode in rollout.episodes]
         self.iterates.append(self.params["actor"], self.policy.moments, lengths)
         if self.cloning_buffer is not None:
-            cloning.add_rollout(self.cloning_buffer, rollout)
+            self.cloning_buffer.add(rollout, self.policy.moments)
         # 2. Evaluate (approximately)
         batch = rollout.outcomes(self.task)
         cumulant = self._cumulant(rollout, batch)

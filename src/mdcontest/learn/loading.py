@@ -12,7 +12,7 @@ from mdcontest.errors import FileFormatError, InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.checkpoint import identity, list_checkpoints, read_checkpoint
-from mdcontest.learn.margins import with_kept_margin
+from mdcontest.learn.margins import run_task_record, with_kept_margin
 from mdcontest.learn.persist import restore_learner
 from mdcontest.learn.runs import DESCRIPTION, RunFolder, read_description
 from mdcontest.tasks import Task
@@ -33,7 +33,7 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
         _require_same_run(description, record["run"], path)
         kind = ALGORITHMS[description["algorithm"]]
         entry = description["task"]
-        task = task_of(entry, path) if task is None else with_kept_margin(task, entry, path)
+        task = task_of(entry, path) if task is None else _given_task(task, entry, path)
         agent = kind(task, description["seed"], **description["settings"])
         agent.resumed_exactly = restore_learner(agent.learner, record["learner"], path)
         agent.call = (int(record["call"][0]), int(record["call"][1]))
@@ -91,10 +91,36 @@ def task_of(entry: dict[str, Any], path: Path) -> Task:
     if not isinstance(entry, dict) or not {"registered", "name", "settings"} <= set(entry):
         raise FileFormatError(f"{path / DESCRIPTION} is incomplete: it does not say which task it is")
     if not entry["registered"]:
-        raise InputError(
-            f"the run in {path} was trained on a task of its own ({entry['name']}); pass it: load_agent(folder, task=…)"
-        )
+        own = f"a task of its own ({entry['name']})"
+        if _is_changed(entry):
+            own = f"{entry['name']} with something changed, such as its margin, which no file holds"
+        raise InputError(f"the run in {path} was trained on {own}; pass it: load_agent(folder, task=…)")
     return with_kept_margin(tasks.make(entry["name"], **(entry["settings"] or {})), entry, path)
+
+
+def _given_task(task: Task, entry: dict[str, Any], path: Path) -> Task:
+    """The task that was passed for a run, with the margin the run keeps; an error if it is not that run's."""
+    if not isinstance(task, Task):
+        raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
+    given = run_task_record(task)
+    for key in ("name", "settings"):
+        if entry[key] != given[key] and None not in (entry[key], given[key]):
+            raise _another_task(path, entry, f"{key} {entry[key]!r}, not {given[key]!r}")
+    if _is_changed(entry) and given["registered"]:
+        raise _another_task(path, entry, "something of it was changed, such as its margin, and this is as registered")
+    if "margin" in given and "margin" not in entry:
+        raise _another_task(path, entry, "its margin is the task's own, and this one is learned")
+    return with_kept_margin(task, entry, path)
+
+
+def _is_changed(entry: dict[str, Any]) -> bool:
+    """Whether a task was made by the registry and something of it replaced afterwards."""
+    return not entry["registered"] and entry["settings"] is not None
+
+
+def _another_task(path: Path, entry: dict[str, Any], difference: str) -> InputError:
+    way_out = "leave task= out, the run knows its own" if entry["registered"] else "pass the one it was trained on"
+    return InputError(f"the run in {path} was trained on another task: {difference}; {way_out}")
 
 
 def same_parameters(one: Agent, other: Agent) -> bool:

@@ -9,16 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 
-from mdcontest.errors import FileFormatError, InputError
+from mdcontest.errors import PREVIEWED, FileFormatError, InputError
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.asked import ASK, AskedMargin
+from mdcontest.preferences.inputs import Field
 from mdcontest.preferences.learned import Learned
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.tasks import Task
+from mdcontest.tasks.records import task_record
 
 MARGIN = "margin"
 """The folder within a run's."""
+
+
+def run_task_record(task: Task) -> dict[str, Any]:
+    """What run.json says about a task: it is the registered one only if its margin is, or is stored with the run."""
+    learned, record = margin_entry(task), task_record(task)
+    found_again = record["registered"] and (task.original is None or bool(learned))
+    return record | {"registered": found_again} | learned
 
 
 def margin_entry(task: Task) -> dict[str, Any]:
@@ -40,8 +50,29 @@ def require_readable(task: Task) -> None:
         if field.name.partition(".")[0] not in ("reward", "info"):  # what these are, a step will tell
             try:
                 field.read(z)
+                _require_categories(task, field, z)
             except InputError as error:
                 raise InputError(f"{task.name}: {error}; it was learned from another task") from None
+
+
+def _require_categories(task: Task, field: Field, z: Outcomes) -> None:
+    """An error where a field that the margin reads as categories is none here, or has others."""
+    if field.categories is None:
+        return
+    part, _, key = field.name.partition(".")
+    seen, known = getattr(z, part), ", ".join(f"{value:g}" for value in field.categories[:PREVIEWED])
+    kind = np.asarray(seen[key] if key else seen).dtype
+    if kind.kind not in "iu":
+        raise InputError(f"the learned margin reads {field.name} as categories ({known}), and it is {kind} here")
+    space: Any = task.spaces[1].space if part == "action" else task.spaces[0].space
+    space = space[key] if key else space
+    if isinstance(space, Discrete):
+        last = int(space.start + space.n - 1)
+        outside = [value for value in field.categories if not space.start <= value <= last]
+        if outside:
+            raise InputError(
+                f"the learned margin knows the value {outside[0]:g} of {field.name}, here {space.start} to {last}"
+            )
 
 
 def keep_margin(task: Task, run: Path) -> None:

@@ -15,6 +15,7 @@ from mdcontest.learn.learner import Learner
 from mdcontest.learn.rows import Rows
 from mdcontest.learn.update import Averages
 from mdcontest.outcomes import Outcomes
+from mdcontest.tasks import ObservationReader
 
 
 def learner_record(learner: Learner) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def learner_record(learner: Learner) -> dict[str, Any]:
 
 
 def restore_learner(learner: Learner, record: dict[str, Any], run: Path) -> bool:
-    """Put a new learner where the record was made; False if its environments had to start new episodes."""
+    """Put a new learner where the record was made; False if its environments will have to start new episodes."""
     try:
         return _restore(learner, record, run)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -60,19 +61,20 @@ def _restore(learner: Learner, record: dict[str, Any], run: Path) -> bool:
     moments.count, moments.mean, moments.square = saved["count"], saved["mean"].copy(), saved["square"].copy()
     learner.policy.update(learner.params["actor"])
     learner.scale.restore(record["scale"])
-    learner.opponents.queue = _outcomes(record["queue"])
-    learner.opponents.first = _outcomes(record["first"])
+    observations = learner.task.spaces[0]
+    learner.opponents.queue = _outcomes(record["queue"], observations)
+    learner.opponents.first = _outcomes(record["first"], observations)
     for name, rng in learner.rngs.items():
         rng.bit_generator.state = record["generators"][name]
     learner.iteration, learner.steps = record["iteration"], record["steps"]
-    learner.cloned, learner.started = record["cloned"], record["started"]
+    learner.cloned = record["cloned"]
     rows = Rows.open(run / iterates.FILE, record["iterates"])
     learner.iterates = Iterates(learner.params["actor"], moments, rows)
     if learner.cloning_buffer is not None:
-        learner.cloning_buffer = Rows.open(run / cloning.FILE, record["cloning"])
-    if not learner.started:
-        return True
-    return learner.collector.restore(record["collector"], moments, learner.iteration)
+        learner.cloning_buffer = cloning.CloningBuffer.open(run / cloning.FILE, record["cloning"])
+    # New episodes begin when training goes on, not here: their observations would change the statistics of the policy.
+    learner.started = record["started"] and learner.collector.restore(record["collector"])
+    return learner.started or learner.iteration == 0
 
 
 def _require_same_shapes(ours: Any, theirs: Any, run: Path) -> None:
@@ -90,5 +92,8 @@ def _outcomes_record(outcomes: Outcomes | None) -> dict[str, Any] | None:
     return {name: getattr(outcomes, name) for name in names}
 
 
-def _outcomes(record: dict[str, Any] | None) -> Outcomes | None:
-    return None if record is None else Outcomes(**record)
+def _outcomes(record: dict[str, Any] | None, observations: ObservationReader) -> Outcomes | None:
+    if record is None:
+        return None
+    own_keys = {name: observations.with_own_keys(record[name]) for name in ("obs", "next_obs")}
+    return Outcomes(**record | own_keys)

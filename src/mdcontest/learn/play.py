@@ -8,15 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array, Ints, is_whole
 from mdcontest.errors import InputError, RunError
-from mdcontest.learn.steps import fault, read_info, require_finite
+from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.tasks import Task
+from mdcontest.tasks.environments import step_limit
 from mdcontest.tasks.spaces import ActionReader
 
 MOST_STEPS = 10_000
-"""Episodes of an environment that never ends are cut off here."""
+"""Episodes of an environment that never ends are cut off here, unless it has a limit of its own that is longer."""
 
 
 class Player(Protocol):
@@ -69,10 +70,11 @@ def play_episode(
     seed: int | None,
     deterministic: bool = False,
     watch: Callable[[], Any] | None = None,
-    max_steps: int = MOST_STEPS,
+    max_steps: int | None = None,
 ) -> Played:
-    """One episode, cut off after `max_steps`; `watch` is called before every step."""
+    """One episode, cut off after `max_steps` if given; `watch` is called before every step."""
     reader, actions = task.spaces
+    most = max(MOST_STEPS, step_limit(env) or 0) if max_steps is None else max_steps
     rows: list[tuple[Any, ...]] = []
     act, terminated, truncated = _actor(task, player, deterministic), False, False
     try:
@@ -80,12 +82,13 @@ def play_episode(
         before = _copied(task, reader.flatten(obs), 0.0, 0)
     except Exception as error:
         raise fault(task, 0, error, "reset before ") from error
-    while not (terminated or truncated) and len(rows) < max_steps:
+    while not (terminated or truncated) and len(rows) < most:
         if watch is not None:
             watch()
         action, step = act(obs, before), len(rows) + 1
         try:
             obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
+            terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
             after = _copied(task, reader.flatten(obs), float(reward), step)
             kept = [read_info(task, info, key, step) for key in task.info_keys]
         except Exception as error:
@@ -185,17 +188,15 @@ def sample_trajectories(
     deterministic: bool = False,
 ) -> Trajectories:
     """At least that many episodes, and as many more as it takes to have `min_steps` steps; seeds seed, seed + 1, …"""
-    require_counts(trajectories, seed)
+    trajectories, seed = require_counts(trajectories, seed)
     seed_player(player, seed)
     env, played, steps = task.make_env(horizon), list[Played](), 0
-    try:
+    with task.closing(env):
         while len(played) < trajectories or steps < min_steps:
             reset = (seed + len(played)) % 2**32
-            episode = play_episode(task, player, env, reset, deterministic, max_steps=max(MOST_STEPS, horizon or 0))
+            episode = play_episode(task, player, env, reset, deterministic)
             steps += episode.length
             played.append(episode)
-    finally:
-        env.close()
     outcomes = concatenate([episode.outcomes for episode in played])
     lengths = np.array([episode.length for episode in played])
     return Trajectories(outcomes, lengths, sum(not episode.terminated for episode in played))
@@ -210,9 +211,10 @@ def seed_player(player: Player, seed: int) -> None:
         player.seed_predictions(int(np.random.SeedSequence([seed, 1]).generate_state(1)[0]))
 
 
-def require_counts(episodes: int, seed: int) -> None:
-    """Errors for what is no number of episodes or no seed."""
-    if not (isinstance(episodes, int) and episodes >= 1):
-        raise InputError(f"episodes must be at least 1 and whole, got {episodes}")
-    if not (isinstance(seed, int) and seed >= 0):
-        raise InputError(f"seed must be a whole number, not negative, got {seed}")
+def require_counts(episodes: int, seed: int) -> tuple[int, int]:
+    """Both as Python's own numbers, which environments ask for; errors for what is no number of episodes or no seed."""
+    if not (is_whole(episodes) and episodes >= 1):
+        raise InputError(f"episodes must be at least 1 and whole, got {episodes!r}")
+    if not (is_whole(seed) and seed >= 0):
+        raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
+    return int(episodes), int(seed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mdcontest.arrays import Array, Ints
 from mdcontest.errors import RunError
 from mdcontest.learn.policy import Moments, Policy
-from mdcontest.learn.steps import fault, read_info, require_finite
+from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task, load_environment, save_environment
@@ -84,10 +84,10 @@ class Collector:
         self.length = np.zeros(settings.num_envs, np.int64)
         self.total_reward = np.zeros(settings.num_envs)
 
-    def start(self, moments: Moments) -> None:
-        """Reset every environment with a seed of its own."""
+    def start(self, moments: Moments, iteration: int = 0, steps_before: int = 0) -> None:
+        """Reset every environment with a seed of its own, which differs with the iteration it starts at."""
         for i, env in enumerate(self.envs):
-            self._begin(i, moments, self._reset(env, 0, self.seeds[i]))
+            self._begin(i, moments, self._reset(env, steps_before, (self.seeds[i] + iteration) % 2**32))
 
     def _begin(self, i: int, moments: Moments, obs: NDArray[Any]) -> None:
         """The first observation of an episode."""
@@ -117,6 +117,7 @@ class Collector:
             observation, reward, terminated, truncated, info = env.step(self.actions.to_env(action))
             obs = self.observations.flatten(observation)
             reward = float(reward)
+            terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
         except Exception as error:
             raise fault(self.task, step, error) from error
         # A sum of squares is finite only if each term is; one that overflows is looked at again, entry by entry.
@@ -179,7 +180,7 @@ class Collector:
 
     def close(self) -> None:
         for env in self.envs:
-            env.close()
+            self.task.close_env(env)
 
     # --- checkpoints --------------------------------------------------------------------------------------
 
@@ -194,11 +195,9 @@ class Collector:
             "total_reward": self.total_reward.copy(),
         }
 
-    def restore(self, record: dict[str, Any], moments: Moments, iteration: int) -> bool:
-        """Go on from a record; False if the environments could only start new episodes."""
+    def restore(self, record: dict[str, Any]) -> bool:
+        """Go on from a record; False, with nothing done, if the environments can only `start` new episodes."""
         if record["environments"] is None:
-            for i, env in enumerate(self.envs):
-                self._begin(i, moments, self._reset(env, 0, (self.seeds[i] + iteration) % 2**32))
             return False
         for env, states in zip(self.envs, record["environments"], strict=True):
             try:

@@ -11,7 +11,7 @@ import os
 import tempfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class Rows:
         self._file.flush()
         return np.memmap(self._file, "<f4", "r", shape=(self.count, self.width))
 
-    def head(self, count: int) -> Rows:
+    def head(self, count: int) -> Self:
         """The first rows only, of the same file; for reading."""
         part = copy.copy(self)
         part.count, part._whole = min(count, self.count), self
@@ -99,12 +99,12 @@ class Rows:
             for first in range(0, self.count, step := max(1, CHUNK // self.width)):
                 file.write(self.read(first, min(first + step, self.count)).tobytes())
 
-    def record(self) -> dict[str, int]:
+    def record(self) -> dict[str, Any]:
         """What a checkpoint holds."""
         return {"width": self.width, "count": self.count, "checksum": self.checksum}
 
     @classmethod
-    def open(cls, path: Path, record: dict[str, int]) -> Rows:
+    def open(cls, path: Path, record: dict[str, Any]) -> Self:
         """The rows a checkpoint knows of, to read; damage is refused, what was appended later is ignored."""
         rows = object.__new__(cls)
         rows.width, rows.path, rows.count, rows.checksum = record["width"], path, record["count"], record["checksum"]

@@ -24,10 +24,9 @@ from mdcontest.learn import cloning, iterates
 from mdcontest.learn.checkpoint import identity, newest_identity, write_checkpoint
 from mdcontest.learn.export import export_logs
 from mdcontest.learn.logs import Logs, Progress
-from mdcontest.learn.margins import keep_margin, margin_entry
+from mdcontest.learn.margins import keep_margin, run_task_record
 from mdcontest.learn.persist import learner_record
 from mdcontest.learn.rollout import Episode
-from mdcontest.tasks.records import task_record
 
 if TYPE_CHECKING:
     from mdcontest.learn.agent import Agent
@@ -73,9 +72,12 @@ class RunFolder:
         return self.logs.record() if self.logs is not None else self._log_lengths
 
     def begin(self, agent: Agent) -> None:
-        """The first checkpoint of a call comes before run.json: a run that is there can be gone on with."""
+        """The first checkpoint of a call comes before run.json: a run that is there can be gone on with.
+
+        So does one of a run whose task was passed again and is described in other words now: the two must agree.
+        """
         self.description = describe(agent, self.checkpoint_every, self.tensorboard)
-        if agent.call[0] == 0:
+        if agent.call[0] == 0 or read_description(self.path).get("task") != self.description["task"]:
             keep_margin(agent.task, self.path)
             self.checkpoint(agent)
         self.write(RUNNING)
@@ -187,7 +189,7 @@ def agent_record(agent: Agent) -> dict[str, Any]:
 def identity_record(agent: Agent) -> dict[str, Any]:
     """What a run is; kept in run.json for people and in every checkpoint, under its checksum, for the machine."""
     return {
-        "task": task_record(agent.task) | margin_entry(agent.task),
+        "task": run_task_record(agent.task),
         "algorithm": agent.algorithm.name,
         "seed": agent.seed,
         "settings": agent.settings.record(),
@@ -196,8 +198,9 @@ def identity_record(agent: Agent) -> dict[str, Any]:
 
 def describe(agent: Agent, checkpoint_every: int, tensorboard: bool) -> dict[str, Any]:
     """What run.json says: enough to run it again."""
+    done, wanted = agent.call
     return identity_record(agent) | {
-        "steps_asked": agent.call[1] * agent.settings.batch_size,
+        "steps_asked": agent.num_timesteps + (wanted - done) * agent.settings.batch_size,
         "checkpoint_every": checkpoint_every,
         "tensorboard": tensorboard,
         "versions": versions(),

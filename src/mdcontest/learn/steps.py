@@ -24,6 +24,16 @@ def read_info(task: Task, info: Any, key: str, step: int) -> Array:
     return np.array(value, float)
 
 
+def read_flag(value: Any, name: str) -> bool:
+    """`terminated` or `truncated` of a step."""
+    if value is True or value is False:  # nearly always, and this is asked twice a step
+        return value
+    try:
+        return bool(np.asarray(value).item())
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}, it must be one truth value") from None
+
+
 def require_finite(task: Task, obs: NDArray[Any], reward: float, step: int) -> None:
     """An error that names the entry of an observation, or the reward, that is no finite number."""
     bad = np.flatnonzero(~np.isfinite(obs))

@@ -17,13 +17,24 @@ from mdcontest.errors import InputError
 
 def limited(env: Any, limit: int) -> Any:
     """The environment cut off after `limit` steps, whatever limit it came with."""
-    layer = env
-    while layer is not layer.unwrapped:
-        if type(layer) is TimeLimit:
-            layer._max_episode_steps = limit
+    if (found := _time_limit(env)) is None:
+        return TimeLimit(env, limit)
+    found._max_episode_steps = limit
+    return env
+
+
+def step_limit(env: Any) -> int | None:
+    """Steps after which an environment cuts its episodes off; None where it does not."""
+    found = _time_limit(env)
+    return None if found is None else found._max_episode_steps
+
+
+def _time_limit(env: Any) -> TimeLimit[Any, Any] | None:
+    while env is not env.unwrapped:
+        if type(env) is TimeLimit:
             return env
-        layer = layer.env
-    return TimeLimit(env, limit)
+        env = env.env
+    return None
 
 
 def make_registered(env_id: str, limit: int | None, render_mode: str | None, settings: Mapping[str, Any]) -> Any:

@@ -14,8 +14,7 @@ from mdcontest.tasks.task import Task
 def task_record(task: Task) -> dict[str, Any]:
     """Name, settings and environment; enough to make a registered task again, and to tell others apart."""
     env = task.env if isinstance(task.env, str) else getattr(task.env, "__qualname__", type(task.env).__name__)
-    registered = task.settings is not None
-    return {"name": task.name, "registered": registered, "settings": plain(task.settings), "env": env}
+    return {"name": task.name, "registered": task.is_registered, "settings": plain(task.settings), "env": env}
 
 
 def plain(settings: Any) -> Any:

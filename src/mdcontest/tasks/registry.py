@@ -60,7 +60,7 @@ def make(name: str, /, **settings: Any) -> Task:
         raise InputError(f"the task {name} cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(task, Task):
         raise InputError(f"what is registered as {name} makes a {type(task).__name__}, not a Task")
-    return dataclasses.replace(task, name=name, settings=dict(settings))
+    return dataclasses.replace(task, name=name, settings=dict(settings)).as_registered()
 
 
 def _find(name: str) -> Callable[..., Task]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
+from mdcontest.files import key_text
 
 FAR = 4.0
 """Deviations from zero at which a new policy never acts."""
@@ -28,7 +29,12 @@ class ObservationReader:
         parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
         if not parts:
             raise InputError("the observation space is a Dict without parts")
-        self._parts = {key: _Part(key, part) for key, part in parts.items()}
+        self._is_dict = isinstance(space, spaces.Dict)
+        self._keys = {key_text(key): key for key in parts}
+        if len(self._keys) < len(parts):
+            raise InputError(f"two keys of the observation space read alike: {list(parts)}; rename one")
+        where = "the observation's part {!r}" if self._is_dict else "the observation space"
+        self._parts = {key: _Part(where.format(key), part) for key, part in parts.items()}
         ends = np.cumsum([part.size for part in self._parts.values()])
         self._slices = {
             key: slice(end - part.size, end)
@@ -44,11 +50,11 @@ class ObservationReader:
             if vector.shape != (self.size,):
                 raise InputError(f"the observation has shape {vector.shape}, its space says ({self.size},)")
             return _numbers(vector)
-        if not isinstance(self.space, spaces.Dict):
+        if not self._is_dict:
             return self._parts[""].flatten(observation)
         if not isinstance(observation, Mapping) or set(observation) != set(self._parts):
-            found = sorted(observation) if isinstance(observation, Mapping) else type(observation).__name__
-            raise InputError(f"the observation is {found}, its space has the keys {sorted(self._parts)}")
+            found = list(observation) if isinstance(observation, Mapping) else type(observation).__name__
+            raise InputError(f"the observation is {found}, its space has the keys {list(self._parts)}")
         return np.concatenate([part.flatten(observation[key]) for key, part in self._parts.items()])
 
     def batch(self, observations: Any) -> tuple[Array, bool]:
@@ -62,27 +68,35 @@ class ObservationReader:
 
     def _batch(self, observations: Any) -> tuple[Array, bool]:
         key, part = next(iter(self._parts.items()))
-        first = observations[key] if key and isinstance(observations, Mapping) else observations
+        first = observations[key] if self._is_dict and isinstance(observations, Mapping) else observations
         if np.ndim(first) == len(part.space.shape or ()):
             return self.flatten(observations)[None].astype(float), True
         count = len(first)
-        if key and any(len(values) != count for values in observations.values()):
-            raise InputError(f"the parts {sorted(self._parts)} of a batch of observations have different lengths")
-        rows = ({k: values[i] for k, values in observations.items()} if key else observations[i] for i in range(count))
+        if self._is_dict and any(len(values) != count for values in observations.values()):
+            raise InputError(f"the parts {list(self._parts)} of a batch of observations have different lengths")
+        rows = (
+            {k: values[i] for k, values in observations.items()} if self._is_dict else observations[i]
+            for i in range(count)
+        )
         return np.array([self.flatten(row) for row in rows], float).reshape(count, self.size), False
 
     def raw(self, vectors: Array) -> Any:
         """A batch as the environment gave it, from flat vectors of shape [B, size]."""
-        if isinstance(self.space, spaces.Dict):
+        if self._is_dict:
             return {key: part.raw(vectors[:, self._slices[key]]) for key, part in self._parts.items()}
         return self._parts[""].raw(vectors)
+
+    def with_own_keys(self, observations: Any) -> Any:
+        """A batch as `raw` gives it, from one whose keys a file has made texts."""
+        if not self._is_dict:
+            return observations
+        return {self._keys[text]: values for text, values in observations.items()}
 
 
 class _Part:
     """One Box or Discrete space inside the flat vector."""
 
-    def __init__(self, key: str, space: spaces.Space[Any]) -> None:
-        where = f"the observation's part {key!r}" if key else "the observation space"
+    def __init__(self, where: str, space: spaces.Space[Any]) -> None:
         self.start: int | None = None
         if isinstance(space, spaces.Discrete):
             self.size, self.start = int(space.n), int(space.start)
@@ -149,7 +163,9 @@ class ActionReader:
         """Whether a policy that begins around 0 with deviation 1 hardly meets the box, or a small part of it only."""
         if self.discrete:
             return False
-        return bool(((self.low >= FAR) | (self.high <= -FAR) | (self.high - self.low >= 10 * FAR) & self.bounded).any())
+        low, high = self.low.astype(float), self.high.astype(float)  # 127 − (−128) is −1 in eight bits
+        wide = (high / 2 - low / 2 >= 5 * FAR) & self.bounded  # halves, because their difference may have no number
+        return bool(((low >= FAR) | (high <= -FAR) | wide).any())
 
     def to_env(self, action: NDArray[Any]) -> Any:
         """What the environment gets: the index counted from the space's start, or the vector clipped into its box."""

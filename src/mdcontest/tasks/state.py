@@ -7,6 +7,7 @@ environment's `np_random` is saved beside it. One without them starts a new epis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,7 +35,11 @@ STATELESS = (
 def save_environment(env: Any) -> list[State] | None:
     """The state of every layer, outermost first, or None where some layer cannot tell."""
     states = [_save_layer(layer) for layer in _layers(env)]
-    return None if any(state is None for state in states) else states  # type: ignore[return-value]
+    if any(state is None for state in states):
+        return None
+    for layer, state in zip(_layers(env), states, strict=True):
+        _require_finite((state or {}).get("own"), f"the state that save_state of {type(layer).__name__} gave")
+    return states  # type: ignore[return-value]
 
 
 def load_environment(env: Any, states: list[State]) -> None:
@@ -65,6 +70,17 @@ def _save_layer(layer: Any) -> State | None:
     if type(layer) in STATELESS:
         return {}
     return _mujoco_state(layer) | _generator_of(layer) if _is_mujoco(layer) else None
+
+
+def _require_finite(value: Any, where: str) -> None:
+    """An error that names the entry which a checkpoint cannot hold; numbers of NumPy and arrays may be anything."""
+    if isinstance(value, dict | list | tuple):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            _require_finite(inner, f"{where}[{key!r}]")
+    elif isinstance(value, float) and not isinstance(value, np.generic) and not math.isfinite(value):
+        raise InputError(
+            f"{where} is {value}; a number that is not finite is saved as one of NumPy, np.float64({value})"
+        )
 
 
 def _load_layer(layer: Any, state: State) -> None:

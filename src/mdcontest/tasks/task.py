@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_whole
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.interrupts import held
@@ -95,8 +96,10 @@ class Task:
             raise InputError(f"env must be a Gymnasium id or a function that makes one, got {type(self.env).__name__}")
         if not isinstance(self.margin, Margin):
             object.__setattr__(self, "margin", Pairwise(self.margin))
-        if self.horizon is not None and not (isinstance(self.horizon, int) and self.horizon >= 1):
-            raise InputError(f"horizon must be a whole number of steps, at least 1, got {self.horizon}")
+        if self.horizon is not None:
+            if not (is_whole(self.horizon) and self.horizon >= 1):
+                raise InputError(f"horizon must be a whole number of steps, at least 1, got {self.horizon!r}")
+            object.__setattr__(self, "horizon", int(self.horizon))  # files hold no numbers of NumPy
         number = isinstance(self.ended, int | float) and np.isfinite(self.ended)
         if not (self.ended is None or callable(self.ended) or number):
             raise InputError(f"ended must be a finite number or a function of outcomes, got {self.ended!r}")
@@ -117,7 +120,21 @@ class Task:
         What the task declares about its own margin goes with it: M(z, ⊥), the largest reward and the finite model.
         """
         own = self.true
-        return dataclasses.replace(self, margin=margin, original=own, ended=None, largest_reward=None, model=None)
+        task = dataclasses.replace(self, margin=margin, original=own, ended=None, largest_reward=None, model=None)
+        return task.as_registered() if self.is_registered else task
+
+    def as_registered(self) -> Task:
+        """This task, marked as what the registry makes of its name and settings."""
+        object.__setattr__(self, "_is_registered", True)
+        return self
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the registry makes this task, all but the margin that `with_margin` put in place of its own.
+
+        The mark is no field, so `dataclasses.replace` does not carry it over to a task that differs.
+        """
+        return self.__dict__.get("_is_registered", False)
 
     @property
     def true(self) -> Task:
@@ -138,9 +155,9 @@ class Task:
         return np.asarray(z.reward, float) if self.original is None else self.margin.rows(z)  # type: ignore[union-attr]
 
     @functools.cached_property
-    def _handed_out(self) -> weakref.WeakSet[Any]:
-        """Environments that the task's function has made."""
-        return weakref.WeakSet()
+    def _handed_out(self) -> weakref.WeakValueDictionary[int, Any]:
+        """Environments that the task's function has made, by their identity: one need not have a hash."""
+        return weakref.WeakValueDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has made no environments."""
@@ -155,18 +172,38 @@ class Task:
             env = self._call_env(render_mode)
         if not isinstance(env, gymnasium.Env):
             raise InputError(f"{self.name} must make a gymnasium.Env, it made a {type(env).__name__}")
-        if env.unwrapped in self._handed_out:
+        if self._handed_out.get(id(env.unwrapped)) is env.unwrapped:
             raise InputError(
                 f"{self.name}: the function has returned the same environment twice; several are played at once, so it "
                 "must make a new one every time"
             )
-        self._handed_out.add(env.unwrapped)
+        self._handed_out[id(env.unwrapped)] = env.unwrapped
         if render_mode is not None and env.render_mode != render_mode:
             raise InputError(
                 f"{self.name} makes an environment with render_mode {env.render_mode!r}; "
                 f"let the function that makes it take render_mode, or pass render_mode={render_mode!r} inside it"
             )
         return env if limit is None else limited(env, limit)
+
+    @contextlib.contextmanager
+    def closing(self, env: Any) -> Iterator[Any]:
+        """An environment that is closed afterwards; what went wrong before that is told first."""
+        try:
+            yield env
+        except BaseException:
+            with contextlib.suppress(Exception):
+                env.close()
+            raise
+        self.close_env(env)
+
+    def close_env(self, env: Any) -> None:
+        """Close an environment of this task, or say in words that it cannot be closed."""
+        try:
+            env.close()
+        except Exception as error:
+            raise InputError(
+                f"{self.name}: the environment raised {type(error).__name__} when it was closed: {error}"
+            ) from error
 
     def _call_env(self, render_mode: str | None) -> Any:
         """The environment that the task's function makes; `render_mode` goes to functions that take one."""
@@ -184,11 +221,8 @@ class Task:
     @functools.cached_property
     def spaces(self) -> tuple[ObservationReader, ActionReader]:
         """How observations and actions become vectors; an environment is made to find out."""
-        env = self.make_env()
-        try:
+        with self.closing(self.make_env()) as env:
             return ObservationReader(env.observation_space), ActionReader(env.action_space)
-        finally:
-            env.close()
 
     def has_spaces_of(self, other: Task) -> bool:
         """Whether a policy of one task can play the other."""
