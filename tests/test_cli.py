@@ -221,6 +221,9 @@ def test_a_pipe_is_not_waited_for(run, tmp_path):
         (["solve", "{contest}", "--out", "s.csv"], "ending must be"),
         (["solve", "{contest}", "--out", "x" * 300 + ".json"], "cannot write"),
         (["example", "corridor", "--out", "x" * 300 + ".json"], "cannot write"),
+        (["solve", "{contest}", "--out", ""], "--out is empty"),
+        (["example", "corridor", "--out", ""], "--out is empty"),
+        (["demo", "--out", ""], "--out is empty"),
         (["verify", "{contest}", "{contest}", "--tol", "nan"], "expected 'mdcontest/solution'"),
         (["solve", "{contest}", "--tol", "-1"], "tol must be"),
         (["solve", "{contest}", "--eta", "1"], "--eta belongs to one method: say which"),
@@ -239,6 +242,20 @@ def test_bad_arguments(run, contest_file, tmp_path, monkeypatch, arguments, mess
     assert code == 2
     assert message in err
     assert contest_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["run.json", "checkpoints/0000000004/state.json", "dataset.json", "margin.json"])
+@pytest.mark.parametrize("arguments", [["solve", "{contest}"], ["example", "corridor"]])
+def test_files_of_runs_datasets_and_margins_are_not_replaced(run, contest_file, tmp_path, arguments, place):
+    owned = tmp_path / "owned"
+    (owned / place).parent.mkdir(parents=True)
+    for file in {place, "run.json"} if "state" in place else {place}:
+        (owned / file).write_text("mine")
+    code, _, err = run(*(a.replace("{contest}", str(contest_file)) for a in arguments), "--out", owned / place)
+    assert code == 2
+    assert f"in {owned}; name another file" in err
+    assert (owned / place).read_text() == "mine"
+    assert run("example", "corridor", "--out", owned / "new.json")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,11 @@ BAD = {
         ["train", "Hopper-v5", *TINY, "--task-setting", "horizon=-1"],
         "horizon must be a whole number",
     ),
+    "truth for a horizon": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=true"], "at least 1, got True"),
+    "a setting twice": (
+        [*RPS, "--task-setting", "end=0.1", "--task-setting", "end=0.2"],
+        "--task-setting names end twice; leave one out",
+    ),
     "text for a horizon": (["train", "Hopper-v5", *TINY, "--task-setting", "horizon=long"], "horizon must be"),
     "theta": (["train", "Reacher-NT", *TINY, "--task-setting", "theta=NaN"], "theta"),
     "unwritable": ([*RPS, "--steps", 64, "--out", "/proc/nope"], "cannot make the folder /proc/nope"),
@@ -213,6 +218,17 @@ BAD = {
     "too large": ([*RPS, "--num-steps", 10**13], ""),
     "a rate too large": ([*RPS, "--learning-rate", 1e30], "learning_rate = 1e+30 is too large; it must be below 1e+15"),
     "far too large": ([*RPS, "--num-steps", 10**20], ""),
+    "out is empty": ([*RPS, "--steps", 64, "--out", ""], "--out is empty"),
+    "resume is empty": ([*RPS, "--steps", 64, "--resume", ""], "--resume is empty"),
+    "margin is empty": ([*RPS, "--steps", 64, "--margin", ""], "--margin is empty"),
+    "sweep to nowhere": (["sweep", "--tasks", "RPSContinuous", *TINY, "--out", ""], "--out is empty"),
+    "run is empty": (["evaluate", ""], "the run's folder is empty"),
+    "film is empty": (["play", "{run}", "--video", ""], "--video is empty"),
+    "gap of nothing": (["gap", ""], "a run's folder is empty"),
+    "label nothing": (["label", ""], "the folder is empty"),
+    "report is empty": (["report", "{out}", "--out", ""], "--out is empty"),
+    "report is no page": (["report", "{out}", "--out", "a-file"], "--out a-file is not the name of a page; it ends in"),
+    "report is a folder": (["report", "{out}", "--out", "empty"], "empty is a folder; name a page in it, such as"),
     "resume nothing": (["train", "--resume", "nowhere"], "cannot read the folder nowhere"),
     "resume a file": (["train", "--resume", "a-file"], "cannot read the folder a-file"),
     "resume an empty folder": (["train", "--resume", "empty"], "there is no run in empty"),
@@ -259,6 +275,22 @@ def test_bad_input_is_two_with_one_clear_line(case, run, trained, tmp_path, monk
     assert one_clear_line(err), err
     assert message in err
     assert not list(tmp_path.glob("*.mp4/*")) + list(tmp_path.glob("v.*")) + list(tmp_path.glob(".v*"))
+
+
+@pytest.mark.parametrize("name", ["train", "sweep"])
+def test_help_says_whose_defaults_these_are(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a task with recommended settings (RPSCorridor), SPPO and --preset go before them" in said
+
+
+def test_a_report_does_not_replace_a_run(run, trained):
+    before = (trained / "run.json").read_bytes()
+    code, _, err = run("report", trained.parent, "--out", trained / "run.json")
+    assert code == 2
+    assert one_clear_line(err), err
+    assert (trained / "run.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

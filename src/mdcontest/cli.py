@@ -19,6 +19,7 @@ import mdcontest as mdc
 from mdcontest.commands import finite, fitting, judging, labelling, preferring, sweeping, training
 from mdcontest.commands.finite import BAD_INPUT
 from mdcontest.commands.options import steps_or_none
+from mdcontest.commands.outputs import refuse_empty
 from mdcontest.errors import InputError
 
 NOBODY_READS = 141
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show ε shows \\u03b5
     options = _parser().parse_args(arguments)
     try:
+        refuse_empty(options)
         code: int = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any
 
+from mdcontest.arrays import is_whole
 from mdcontest.errors import InputError, did_you_mean
 
 BASE = "not said; the same in the PPO it builds on"
@@ -146,9 +147,9 @@ def _typed(item: dataclasses.Field[Any], value: Any) -> Any:
     name, default, choices = item.name, item.default, item.metadata["choices"]
     if name == "hidden":
         sizes = tuple(value) if isinstance(value, list | tuple) else (None,)
-        whole = all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes)
+        whole = all(is_whole(size) and size > 0 for size in sizes)
         _require(whole, name, value, "must be a list of positive layer sizes")
-        return sizes
+        return tuple(int(size) for size in sizes)
     if value is None and name == "horizon":
         return None
     if choices:

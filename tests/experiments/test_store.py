@@ -10,7 +10,7 @@ from mdcontest.errors import InputError, VersionError
 from mdcontest.experiments.engine import note_failure
 from mdcontest.experiments.jobs import Ending, Job
 from mdcontest.experiments.store import GAPS_COLUMNS, RUNS_COLUMNS, Run, Store
-from mdcontest.learn import PPO, HPIClip
+from mdcontest.learn import PPO, HPIClip, load_agent
 from mdcontest.tables import read_table
 from sweeps import snapshot
 
@@ -44,6 +44,26 @@ def copied(study, tmp_path):
 def change(folder, **changes):
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | changes))
+
+
+def test_the_target_of_a_second_call_counts_the_first(tmp_path):
+    """Five iterations, then three of which two are made, and the last one once it is resumed."""
+    agent = HPIClip(tasks.make("RPSCorridor"), **TINY)
+    agent.learn(5 * 64, progress=False, folder=tmp_path / "run", checkpoint_every=1)
+    assert Run(tmp_path / "run").description["steps_asked"] == 5 * 64
+
+    def stop(agent, progress):
+        if progress.iteration == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(3 * 64, progress=False, callback=stop, folder=tmp_path / "run", checkpoint_every=1)
+    agent.close()
+    run = Run(tmp_path / "run")
+    assert (run.steps, run.target) == (7 * 64, 8 * 64)
+    load_agent(tmp_path / "run").resume(progress=False).close()
+    run = Run(tmp_path / "run")
+    assert (run.steps, run.target, run.description["steps_asked"]) == (8 * 64, 8 * 64, 8 * 64)
 
 
 def test_what_a_run_says(study):

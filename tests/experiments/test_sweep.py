@@ -359,6 +359,10 @@ def test_flags_before_a_file(planned, tmp_path):
         (["--tasks", "RPSCorridor", "--algos", ""], "algorithms must be a list of names"),
         (["--tasks", ""], "tasks must be a list of names"),
         (["--tasks", "RPSCorridor", "--grid", "gamma"], "--grid gamma: write KEY=VALUE"),
+        (
+            ["--tasks", "RPSCorridor", "--grid", "gamma=0.9", "--grid", "gamma=0.8", "--dry-run"],
+            "--grid names gamma twice; give all its values at once, --grid gamma=V,W",
+        ),
         (["--tasks", "RPSCorridor", "--grid", "gama=1"], "did you mean gamma"),
         (["--tasks", "RPSCorridor", "--grid", "eta=1,3", "--eta", "2"], "--grid varies eta, so --eta would have no"),
         (["--tasks", "RPSCorridor", "--checkpoint-every", "0"], "checkpoint_every"),

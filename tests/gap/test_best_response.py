@@ -173,3 +173,15 @@ def test_the_level_it_stops_at_is_the_average_itself():
     reached = train_best_response(process, 10 * 64, 0, TINY, ceiling=0.3)
     missed = train_best_response(process, 10 * 64, 0, TINY, ceiling=0.31)
     assert (reached.num_timesteps, missed.num_timesteps) == (RECENT * 64, 10 * 64)
+
+
+def test_it_is_judged_by_the_margin_that_is_asked_for():
+    """The task's own margin likes action 1; the one in its place finds all steps alike, worth 0.5 − 0.2."""
+    own = mdc.Task(lambda: MayEnd(0.5, 0.5), RewardDifference(lambda z: 9.0 * z.action), name="all alike")
+    process = challenge(
+        own.with_margin(RewardDifference(lambda z: z.reward)), episodes_of(np.zeros(3), [3], np.full(3, 0.2))
+    )
+    assert process.true is process
+    reached = train_best_response(process, 10 * 64, 0, TINY, ceiling=0.3)
+    missed = train_best_response(process, 10 * 64, 0, TINY, ceiling=0.31)
+    assert (reached.num_timesteps, missed.num_timesteps) == (RECENT * 64, 10 * 64)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learned_margins import BEATS, MODELS, by_class, random_margin
-from mdcontest.preferences import Comparisons, Segments
-from mdcontest.preferences.diagnosis import accuracy, best_cycles, calibration, cyclic_share, diagnose
+from mdcontest.preferences import Comparisons, Segments, fit_margin
+from mdcontest.preferences.diagnosis import accuracy, best_cycles, calibration, cyclic_share, diagnose, most_cyclic
 
 seeds = st.integers(0, 10**6)
 
@@ -69,6 +69,31 @@ def test_no_preference_has_no_cycles():
     assert cyclic_share(np.zeros((4, 4))) == 0
     assert best_cycles(np.zeros((4, 4)), 3) == ([], 0.0)
     assert best_cycles(np.zeros((1, 1)), 3) == ([], 0.0)
+
+
+def test_rounding_is_no_cycle():
+    """A ranking of two classes, with what φᵀJφ of equal outcomes leaves behind."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 2, 30)
+    M = level[:, None] - level[None, :] + rng.normal(0, 1e-16, (30, 30))
+    assert best_cycles(M, 3) == ([], 0.0)
+    a, b = rng.integers(0, 2, (2, 200))
+    data = Comparisons(np.eye(2)[a], np.eye(2)[b], np.sign(a - b))
+    cycles = fit_margin(data, updates=20, penalty=0.001).report["cycles"]
+    assert (cycles["cyclic_triples"], cycles["examples"]) == (0.0, [])
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_the_most_triples_that_can_cycle(n):
+    pairs, most = list(itertools.combinations(range(n), 2)), 0.0
+    for signs in itertools.product([-1.0, 1.0], repeat=len(pairs)):
+        M = np.zeros((n, n))
+        for (i, j), sign in zip(pairs, signs, strict=True):
+            M[i, j], M[j, i] = sign, -sign
+        most = max(most, best_cycles(M, 0)[1])
+    assert most == pytest.approx(most_cyclic(n))
+    assert most_cyclic(2) == 0
+    assert most_cyclic(300) == pytest.approx(122 / 476)
 
 
 @given(seeds, st.integers(3, 8), st.integers(0, 3))

@@ -138,7 +138,8 @@ def test_several_annotators_are_their_union(dataset):
         (["--source", "page"], "page"),
         (["--page", "."], "is a folder"),
         (["--page", "nowhere/page.html"], "nowhere"),
-        (["--page", ""], "ends in .html"),
+        (["--page", ""], "--page is empty"),
+        (["--page", "page.txt"], "ends in .html"),
     ],
 )
 def test_wrong_settings_are_one_line(run, dataset, tmp_path, flags, said):
@@ -157,6 +158,7 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
     few = played_dataset(tmp_path / "few", "RPSCorridor", episodes=3, pairs=5).path
     silent = played_dataset(tmp_path / "silent", "RPSCorridor", episodes=3, pairs=20, teacher="skipping:1+sign").path
     margin_of(load_margin(fitted).ensemble, {}).save(tmp_path / "bare")
+    load_margin(fitted).save(tmp_path / "run" / "margin")
     cases = {
         "has no report": ("margin", tmp_path / "bare"),
         "holds no dataset": ("fit", tmp_path / "nowhere", "--out", tmp_path / "m"),
@@ -174,6 +176,9 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
         "0 of 20 comparisons": ("fit", silent, "--out", tmp_path / "m"),
         "no learned margin": ("margin", dataset),
         "add --page": ("margin", fitted, "--data", dataset),
+        "is what the run was trained on": ("fit", dataset, "--out", tmp_path / "run" / "margin"),
+        "--page is empty": ("margin", fitted, "--page", ""),
+        "--data is empty": ("margin", fitted, "--page", tmp_path / "p.html", "--data", ""),
         "--out is empty": ("fit", dataset, "--out", ""),
         "margin.json is not the name of a page": ("margin", fitted, "--page", fitted / "margin.json"),
         "no dataset": ("margin", fitted, "--page", tmp_path / "p.html", "--data", fitted),

@@ -98,7 +98,13 @@ def test_out_of_one_dataset_into_another(run, trained, dataset, tmp_path):
         (["comparisons", "FILE"], "holds no dataset"),
         (["comparisons", "DATASET", "--import", "nowhere"], "cannot read nowhere"),
         (["comparisons", "DATASET", "--export", "nowhere/a.jsonl"], "cannot write"),
-        (["comparisons", "DATASET", "--export", ""], "cannot write"),
+        (["comparisons", "DATASET", "--export", ""], "--export is empty"),
+        (["comparisons", "DATASET", "--export", "said.json"], "is not the name of a file of comparisons"),
+        (["comparisons", "DATASET", "--export", "."], "is a folder; name a file of comparisons in it"),
+        (["comparisons", "DATASET", "--import", ""], "--import is empty"),
+        (["comparisons", "DATASET", "--merge", ""], "--merge is empty"),
+        (["comparisons", ""], "the dataset is empty"),
+        (["collect", "RUN", "--out", ""], "--out is empty"),
         (["comparisons", "DATASET", "--merge", "nowhere"], "nowhere holds no dataset"),
     ],
 )
@@ -110,6 +116,14 @@ def test_bad_input_is_one_line(run, trained, dataset, tmp_path, monkeypatch, arg
     assert code == 2
     assert one_clear_line(err), err
     assert message in err
+
+
+def test_an_export_does_not_replace_the_dataset(run, dataset):
+    before = (dataset / "dataset.json").read_bytes()
+    code, _, err = run("comparisons", dataset, "--export", dataset / "dataset.json")
+    assert code == 2
+    assert "it ends in .jsonl" in err
+    assert (dataset / "dataset.json").read_bytes() == before
 
 
 def test_people_who_contradict_themselves(run, tmp_path):

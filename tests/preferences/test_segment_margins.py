@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mdcontest as mdc
+from datasets import filled, trajectory
 from mdcontest import margins
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, RunError
 from mdcontest.margins import Margin
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences import segment_margins
+from mdcontest.preferences.asking import compare
 from mdcontest.preferences.comparisons import Segments
 from mdcontest.preferences.segment_margins import SegmentMargin
 from mdcontest.tasks import Task
@@ -133,3 +135,10 @@ def test_the_discount_is_checked():
     for wrong in (0.0, -1.0, 1.1, float("nan")):
         with pytest.raises(InputError, match="discount of a myopic teacher"):
             SegmentMargin(Slow(), Slow().over_ended, wrong)
+
+
+def test_a_margin_that_raises_is_told_in_words(tmp_path):
+    task = Task("CartPole-v1", lambda z, w: z.info["colour"] - w.info["colour"], name="by hand")
+    dataset, _ = filled(tmp_path, [trajectory(seed) for seed in range(3)], task)
+    with pytest.raises(RunError, match=r"^by hand: the margin raised KeyError: 'colour'$"):
+        compare(dataset, "sign", 5)

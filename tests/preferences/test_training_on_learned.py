@@ -13,7 +13,7 @@ from mdcontest import tasks
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.experiments.store import Store
 from mdcontest.experiments.sweep import Sweep, read_sweep
-from mdcontest.gap import GapBracket
+from mdcontest.gap import GapBracket, estimate_gap
 from mdcontest.gap.curve import GapRequest, measure_on_run
 from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn import PPO, HPIClip, load_agent
@@ -156,6 +156,20 @@ def test_outcomes_that_the_margin_cannot_read(folders):
         HPIClip(tasks.make("Reacher-v5").with_margin(learned()), **TINY)
     with pytest.raises(InputError, match="no 'features' for the learned margin to read"):
         HPIClip(corridor(random_margin("skew")), **TINY)
+
+
+def test_categories_of_another_task():
+    """RPSCorridor has places and moves that are counted, RPSContinuous numbers; both have one of each a step."""
+    counted = random_margin("skew", fields=(Field("obs", 1, (0.0, 1.0, 2.0)),))
+    with pytest.raises(InputError, match=r"^RPSContinuous: .* reads obs as categories \(0, 1, 2\), and it is float"):
+        HPIClip(corridor(counted), **TINY)
+    with pytest.raises(InputError, match=r"reads obs as categories .* it was learned from another task"):
+        estimate_gap(corridor(counted), HPIClip(tasks.make("RPSContinuous"), **TINY), steps=64, progress=False)
+    moves = Field("action", 1, (0.0, 1.0, 2.0))
+    cart = tasks.Task("CartPole-v1", lambda z, w: z.reward - w.reward)
+    with pytest.raises(InputError, match="knows the value 2 of action, here 0 to 1; it was learned from another"):
+        HPIClip(cart.with_margin(random_margin("skew", fields=(moves,))), **TINY)
+    HPIClip(cart.with_margin(random_margin("skew", fields=(Field("action", 1, (0.0, 1.0)),))), **TINY).close()
 
 
 def test_ppo_needs_a_reward(folders):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import mdcontest as mdc
+from mdcontest.commands.outputs import refuse_parts
 from mdcontest.errors import InputError
 from mdcontest.files import to_json
 from mdcontest.progress import progress_bar
@@ -134,6 +135,7 @@ def run_example(options: argparse.Namespace) -> int:
         return SOLVED
     contest = mdc.examples.make(options.name)
     if options.out:
+        refuse_parts("--out", options.out)
         contest.save(options.out)
         print(f"written to {options.out}")
     else:
@@ -183,6 +185,7 @@ def _require_writable(path: str, contest: str) -> None:
             raise InputError(f"--out {path} would replace the contest itself; name another file")
         if target.is_dir():
             raise InputError(f"{path} is a folder; name a file in it")
+        refuse_parts("--out", path)
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise InputError(f"cannot write {path}: {folder} is no folder that can be written to")
     except OSError as error:

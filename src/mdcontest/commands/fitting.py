@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mdcontest.commands.options import reader_of, refuse_runs
+from mdcontest.commands.options import reader_of
+from mdcontest.commands.outputs import refuse_runs, require_page
 from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError, did_you_mean, preview
 from mdcontest.interrupts import noted
@@ -99,11 +100,11 @@ def _names(text: str) -> list[str]:
 
 def _require_place(out: str) -> None:
     """An error, before minutes are spent, where a margin cannot be put."""
-    if not out:
-        raise InputError("--out is empty; name a folder for the margin, or . for this one")
     refuse_runs(out, "margin")
     folder = Path(out)
     try:
+        if (folder.parent / "run.json").is_file() and (folder / "margin.json").exists():
+            raise InputError(f"--out {folder} is what the run was trained on; name another folder for the margin")
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")
         if (folder / "dataset.json").exists():
@@ -118,12 +119,7 @@ def _require_place(out: str) -> None:
 
 
 def _require_page(page: str) -> None:
-    import mdcontest.report  # noqa: F401, an error that names the extra
-
-    if os.path.isdir(page):
-        raise InputError(f"--page {page} is a folder; name a page in it, such as {page}/margin.html")
-    if not page.lower().endswith((".html", ".htm")):  # a slip, such as margin/margin.json, would replace what is there
-        raise InputError(f"--page {page} is not the name of a page; it ends in .html")
+    require_page("--page", page)
     if not os.path.isdir(os.path.dirname(page) or "."):
         raise InputError(f"--page {page}: there is no folder {os.path.dirname(page)}")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mdcontest.commands.options import steps
+from mdcontest.commands.outputs import require_page
 from mdcontest.commands.sweeping import DONE, place_arguments, work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError
@@ -144,11 +145,10 @@ def _runs(folders: list[str]) -> tuple[Path, list[Path]]:
 def run_report(options: argparse.Namespace) -> int:
     """Write the page."""
     prepare()
+    require_page("--out", options.out)
     from mdcontest.experiments.store import Store
     from mdcontest.report.study_page import write_report
 
-    if os.path.isdir(options.out):
-        raise InputError(f"{options.out} is a folder; name a page in it, such as {options.out}/report.html")
     store = Store(options.folder)
     for warning in write_report(store, Path(options.out), title=options.title, baseline=options.baseline):
         print(f"mdcontest: note: {warning}", file=sys.stderr)

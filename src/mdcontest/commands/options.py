@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from mdcontest.errors import InputError
 from mdcontest.settings import Settings, read_seeds
 
+OTHER_DEFAULTS = (
+    "The defaults are those of most tasks: a task with recommended settings (RPSCorridor), SPPO and --preset go before "
+    "them, and what is given here before all."
+)
+"""What `--help` says of them together."""
+
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """One flag a setting, e.g. --gae-lambda 0.9; what is not given stays as the preset or the default has it."""
-    group = parser.add_argument_group("settings of the algorithm")
+    group = parser.add_argument_group("settings of the algorithm", OTHER_DEFAULTS)
     for item in fields(Settings):
         help = f"{item.metadata['help']} (default {shown(item.default)})"
         group.add_argument(
@@ -106,15 +110,6 @@ def steps_or_none(text: str) -> int:
     return 0 if text == "0" else steps(text)
 
 
-def refuse_runs(folder: str, what: str) -> None:
-    """An error where a folder that something is to be written to is a run, or holds runs."""
-    found = False
-    with contextlib.suppress(OSError, ValueError):  # what is wrong with its name is said by whoever writes there
-        found = any(any(Path(folder).glob(pattern)) for pattern in ("run.json", "*/run.json"))
-    if found:
-        raise InputError(f"--out {folder} holds a run, or several; name another folder for the {what}")
-
-
 def key_values(pairs: list[str], flag: str = "--task-setting") -> dict[str, Any]:
     """theta=1.5 direction=clockwise → a dictionary; values are JSON where they can be, else text."""
     found: dict[str, Any] = {}
@@ -122,6 +117,9 @@ def key_values(pairs: list[str], flag: str = "--task-setting") -> dict[str, Any]
         key, separator, value = pair.partition("=")
         if not separator or not key:
             raise InputError(f"{flag} {pair}: write KEY=VALUE")
+        if key in found:
+            together = f"; give all its values at once, {flag} {key}=V,W" if flag == "--grid" else "; leave one out"
+            raise InputError(f"{flag} names {key} twice{together}")
         found[key] = json_or_text(value)
     return found
 

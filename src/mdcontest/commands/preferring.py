@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mdcontest.commands.options import key_values, refuse_runs, steps, whole_number
+from mdcontest.commands.options import key_values, steps, whole_number
+from mdcontest.commands.outputs import refuse_runs, require_ending
 from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError
 
@@ -155,6 +156,7 @@ def run_comparisons(options: argparse.Namespace) -> int:
 
     dataset = Dataset.open(options.dataset)
     if options.to_file is not None:
+        require_ending("--export", options.to_file, "comparisons.jsonl", "a file of comparisons")
         print(f"{export_comparisons(dataset, options.to_file)} comparisons written to {options.to_file}")
         return DONE
     if options.from_file is not None:

@@ -33,7 +33,7 @@ def add_commands(command: Any) -> None:
     sweep.add_argument("--out", metavar="FOLDER", help="the folder of runs (default the file's, or runs)")
     sweep.add_argument("--preset", choices=["paper"], help="the paper's settings for each task and algorithm")
     sweep.add_argument(
-        "--grid", action="append", default=[], metavar="SETTING=V,W", help="a setting that varies; may be repeated"
+        "--grid", action="append", default=[], metavar="SETTING=V,W", help="a setting that varies; one --grid for each"
     )
     sweep.add_argument(
         "--task-setting", action="append", default=[], metavar="KEY=VALUE", help="a setting of every task of the sweep"

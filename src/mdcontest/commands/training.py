@@ -245,11 +245,10 @@ def run_play(options: argparse.Namespace) -> int:
         frames = record_video(agent, options.video, options.episodes, options.seed, options.deterministic)
         print(f"{frames} frames written to {options.video}")
         return DONE
-    env = agent.task.make_env(agent.settings.horizon, render_mode="human")
-    for episode in range(options.episodes):
-        played = play_episode(agent.task, agent, env, options.seed + episode, options.deterministic)
-        print(f"episode {episode}: return {played.total_reward:.4g} in {played.length} steps")
-    env.close()
+    with agent.task.closing(agent.task.make_env(agent.settings.horizon, render_mode="human")) as env:
+        for episode in range(options.episodes):
+            played = play_episode(agent.task, agent, env, options.seed + episode, options.deterministic)
+            print(f"episode {episode}: return {played.total_reward:.4g} in {played.length} steps")
     return DONE
 
 

@@ -49,6 +49,7 @@ def challenge(task: Task, opponents: Trajectories) -> Task:
         settings=None,
         recommended={},
         model=None,
+        original=None,  # it is judged by this margin, whichever the task has of its own
     )
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from mdcontest.arrays import is_whole
 from mdcontest.errors import InputError
 from mdcontest.gap.averages import average_margin, step_average, thinned
 from mdcontest.gap.best_response import SETTINGS, can_continue_from, challenge, train_best_response
 from mdcontest.gap.bracket import GapBracket
 from mdcontest.gap.ceiling import ceiling
 from mdcontest.learn.agent import Agent
+from mdcontest.learn.margins import require_readable
 from mdcontest.learn.past import PastPolicy
 from mdcontest.learn.play import Player, Trajectories, sample_trajectories
 from mdcontest.learn.policy import Policy
@@ -53,7 +55,7 @@ class GapSettings:
     def __post_init__(self) -> None:
         for name in ("trajectories", "steps", "restarts", "evaluation_steps"):
             value = getattr(self, name)
-            if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1):
+            if not (is_whole(value) and value >= 1):
                 raise InputError(f"{name} must be a whole number, at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's whole numbers cannot be written to files
         if self.trajectories < 2:
@@ -101,7 +103,7 @@ def estimate_gap(
             f"estimate_gap takes no {unknown[0]!r}; it takes {', '.join(GapSettings.__dataclass_fields__)}"
         )
     for name, value, least in (("seed", seed, 0), ("horizon", horizon, 1)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+        whole = is_whole(value) and value >= least
         if not whole and (name, value) != ("horizon", None):
             raise InputError(f"{name} must be a whole number, at least {least}, got {value!r}")
     return measure(task, agent, GapSettings(**how), int(seed), _horizon(agent, horizon), progress)
@@ -109,6 +111,7 @@ def estimate_gap(
 
 def measure(task: Task, player: Player, how: GapSettings, seed: int, horizon: int | None, progress: bool) -> GapBracket:
     """The bracket, with settings that were checked."""
+    require_readable(task)
     sampling, thinning, *streams = [
         np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3 + how.restarts)
     ]

@@ -22,6 +22,8 @@ MATRIX_OUTCOMES = 300
 """Held-out outcomes among which cycles are looked for; their matrix has the square of that many entries."""
 CYCLE_OUTCOMES = 120
 EXAMPLES = 3
+ROUNDING = 1e-9
+"""Margins that are smaller, as a share of the largest, prefer nothing."""
 
 
 def cyclic_share(M: Array) -> float:
@@ -33,19 +35,32 @@ def cyclic_share(M: Array) -> float:
 
 def best_cycles(M: Array, count: int) -> tuple[list[tuple[int, int, int]], float]:
     """Triples i ≻ j ≻ k ≻ i, the clearest first, none sharing an outcome; and the share of all triples that cycle."""
-    n = len(M)
+    n, M = len(M), (M - M.T) / 2  # exactly skew: nothing beats itself
+    least = ROUNDING * float(np.abs(M).max(initial=0.0))  # equal outcomes differ by rounding
     weakest = np.minimum(np.minimum(M[:, :, None], M[None, :, :]), M.T[:, None, :])  # Mᵢⱼ, Mⱼₖ, Mₖᵢ
-    cyclic = int((weakest > 0).sum()) / 3  # each of a cycle's three rotations is counted
+    cyclic = int((weakest > least).sum()) / 3  # each of a cycle's three rotations is counted
     triples = n * (n - 1) * (n - 2) / 6
     found: list[tuple[int, int, int]] = []
     while len(found) < count:
         i, j, k = (int(index) for index in np.unravel_index(np.argmax(weakest), weakest.shape))
-        if weakest[i, j, k] <= 0:
+        if weakest[i, j, k] <= least:
             break
         found.append((i, j, k))
         for used in (i, j, k):
             weakest[used], weakest[:, used], weakest[:, :, used] = -np.inf, -np.inf, -np.inf
     return found, cyclic / triples if triples else 0.0
+
+
+def most_cyclic(outcomes: int) -> float:
+    """The largest share of the triples among so many outcomes that can cycle (Kendall and Babington Smith 1940).
+
+    A triple does not cycle where one of it beats the other two, so Σ w(w − 1)/2 do not if outcomes win w times each;
+    that is least where all win equally often.
+    """
+    n = min(outcomes, CYCLE_OUTCOMES)
+    if n < 3:
+        return 0.0
+    return (n + 1) / (4 * (n - 2)) if n % 2 else (n + 2) / (4 * (n - 1))
 
 
 def calibration(probability: Array, target: Array) -> dict[str, Any]:

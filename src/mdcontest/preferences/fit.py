@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mdcontest.arrays import Array, Ints
+from mdcontest.arrays import Array, Ints, is_whole
 from mdcontest.errors import InputError, did_you_mean
 from mdcontest.preferences import networks
 from mdcontest.preferences.batches import Table
@@ -63,11 +63,13 @@ class FitSettings:
             raise InputError(
                 f"there is no model {self.model!r}{did_you_mean(self.model, list(networks.MODELS), 'models')}"
             )
-        for name in ("members", "rank", "batch_size"):
-            if not (isinstance(getattr(self, name), int) and getattr(self, name) >= 1):
-                raise InputError(f"{name} must be a whole number, at least 1, got {getattr(self, name)!r}")
-        if self.updates is not None and not (isinstance(self.updates, int) and self.updates >= 1):
-            raise InputError(f"updates must be a whole number, at least 1, got {self.updates!r}")
+        for name in ("members", "rank", "batch_size", "updates"):
+            value = getattr(self, name)
+            if (name, value) == ("updates", None):
+                continue
+            if not (is_whole(value) and value >= 1):
+                raise InputError(f"{name} must be a whole number, at least 1, got {value!r}")
+            object.__setattr__(self, name, int(value))  # files hold no numbers of NumPy
         for name in ("held_out", "noise", "penalty"):
             value = getattr(self, name)
             if isinstance(value, bool) or not (
@@ -83,8 +85,9 @@ class FitSettings:
         if isinstance(self.inputs, str):
             object.__setattr__(self, "inputs", (self.inputs,))  # one field, not its letters
         sizes = self.hidden if isinstance(self.hidden, tuple | list) else ()
-        if not sizes or not all(isinstance(size, int) and size >= 1 for size in sizes):
+        if not sizes or not all(is_whole(size) and size >= 1 for size in sizes):
             raise InputError(f"hidden must be sizes of layers, each at least 1, got {self.hidden!r}")
+        object.__setattr__(self, "hidden", type(sizes)(int(size) for size in sizes))
 
     def updates_for(self, comparisons: int) -> int:
         return self.updates or int(np.clip(20 * comparisons / self.batch_size, 1000, 8000))

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mdcontest.preferences.diagnosis import most_cyclic
+
 WIDTH = 80
 LABEL = 15
 """Columns before the text of a line."""
@@ -70,11 +72,7 @@ def summary_rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("calibration", f"probabilities are off by {report['calibration']['error']:.3f} on average"),
         ("cyclic share", f"{percent(report['cycles']['cyclic_share'])}: {cyclic_sentence(report)}"),
-        (
-            "cyclic triples",
-            f"{percent(report['cycles']['cyclic_triples'])} of the triples of held-out outcomes; at most about 25 % "
-            "can be cyclic",
-        ),
+        ("cyclic triples", _triples(report)),
         ("disagreement", f"members' probabilities deviate by {report['disagreement']:.3f} on average"),
         ("extrapolation", _extrapolation(report)),
         ("penalty", _penalty(report)),
@@ -101,6 +99,11 @@ def _accuracy(report: Mapping[str, Any]) -> str:
     each = ", ".join("–" if one is None else percent(one) for one in members)
     alone = f" (members alone: {each})" if len(members) > 1 else ""
     return f"{percent(report['accuracy'])} of the held-out preferences{alone}"
+
+
+def _triples(report: Mapping[str, Any]) -> str:
+    share, most = percent(report["cycles"]["cyclic_triples"]), percent(most_cyclic(report["cycles"]["outcomes"]))
+    return f"{share} of the triples of held-out outcomes; of so many outcomes at most {most} can be cyclic"
 
 
 def _extrapolation(report: Mapping[str, Any]) -> str:

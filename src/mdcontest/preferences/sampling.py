@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mdcontest.arrays import Ints
+from mdcontest.arrays import Ints, is_whole
 from mdcontest.errors import InputError
 from mdcontest.preferences.references import Segment
 from mdcontest.preferences.trajectories import TrajectoryInfo
@@ -20,12 +20,13 @@ def sample_pairs(
     index: Mapping[str, TrajectoryInfo], count: int, length: int = 1, seed: int = 0
 ) -> list[tuple[Segment, Segment]]:
     """`count` different pairs of segments of `length` steps; the same for the same index and seed."""
-    if not (isinstance(count, int) and count >= 1):
-        raise InputError(f"the number of pairs must be at least 1 and whole, got {count}")
-    if not (isinstance(length, int) and 1 <= length < 2**62):
+    if not (is_whole(count) and count >= 1):
+        raise InputError(f"the number of pairs must be at least 1 and whole, got {count!r}")
+    if not (is_whole(length) and 1 <= length < 2**62):
         raise InputError(f"the length of segments must be at least 1 and whole, got {length!r:.60}")
-    if not (isinstance(seed, int) and seed >= 0):
-        raise InputError(f"seed must be a whole number, not negative, got {seed}")
+    if not (is_whole(seed) and seed >= 0):
+        raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
+    count, length = int(count), int(length)
     infos = [index[id] for id in sorted(index)]
     starts = np.array([max(info.length - (0 if info.terminated else length - 1), 0) for info in infos], int)
     ends = [info for info in infos if info.terminated]

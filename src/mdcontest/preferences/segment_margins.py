@@ -18,6 +18,7 @@ from mdcontest.margins import Margin
 from mdcontest.margins.pairwise import SymmetricBlocks
 from mdcontest.preferences.comparisons import Segments
 from mdcontest.tasks import Task
+from mdcontest.tasks.faults import guarded_margin
 
 LONG_PAIR = 64
 """Pairs of segments with more pairs of steps than this are summed one by one, the others many at a time."""
@@ -31,6 +32,8 @@ class SegmentMargin:
     over_ended: Callable[[Any], Array]
     """M(z, ⊥) of a batch of outcomes."""
     discount: float = 1.0
+    name: str = "comparing segments"
+    """Whose margin it is, for errors."""
 
     def __post_init__(self) -> None:
         if not 0 < self.discount <= 1:
@@ -40,7 +43,7 @@ class SegmentMargin:
     def of_task(cls, task: Task) -> SegmentMargin:
         """The task's own."""
         margin: Any = task.margin
-        return cls(margin, task.over_ended)
+        return cls(margin, task.over_ended, name=task.name)
 
     @classmethod
     def of_margin(cls, margin: Margin) -> SegmentMargin:
@@ -49,6 +52,10 @@ class SegmentMargin:
 
     def between(self, outcomes: Any, first: Segments, second: Segments) -> Array:
         """M of n pairs of segments of a table of outcomes, shape [n]."""
+        with guarded_margin(self.name):
+            return self._between(outcomes, first, second)
+
+    def _between(self, outcomes: Any, first: Segments, second: Segments) -> Array:
         rows = self.margin.rows(outcomes)
         out = self._over_ended(outcomes, first, second.ended, second.steps)
         out -= self._over_ended(outcomes, second, first.ended, first.steps)

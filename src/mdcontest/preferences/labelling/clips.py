@@ -78,7 +78,7 @@ class Replayer:
         if camera is not None:
             camera.close()
         if env is not None:
-            env.close()
+            self._task.close_env(env)
 
     def _open(self) -> None:
         if self._env is None:
