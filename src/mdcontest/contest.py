@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array, is_number, read_numbers, tolerance_of
+from mdcontest.arrays import Array, is_number, is_whole, read_numbers, tolerance_of
 from mdcontest.errors import PREVIEWED, InputError, preview
 from mdcontest.files import to_json, write_record
 from mdcontest.margins import Dense, Margin, RewardDifference, margin_to_record
@@ -157,8 +157,8 @@ class Contest:
         State t·S + s is state s at time t; after the last step the chain starts over. `original_policy(rule)` gives
         the time-dependent policy, shape [horizon, S, A].
         """
-        if not (isinstance(horizon, int | np.integer) and horizon >= 1):
-            raise InputError(f"the horizon must be a whole number of steps, at least 1, got {horizon}")
+        if not (is_whole(horizon) and horizon >= 1):
+            raise InputError(f"the horizon must be a whole number of steps, at least 1, got {horizon!r}")
         return Contest._made(
             self.dynamics.time_expanded(int(horizon)),
             self.margin.tiled(int(horizon)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -66,13 +66,13 @@ class Timed(Names):
         return len(self.names) * self.horizon
 
 
-def read_names(names: Sequence[str] | None, number: int, what: str) -> Sequence[str]:
+def read_names(names: Iterable[str] | None, number: int, what: str) -> Sequence[str]:
     """One name each, numbers where none are given; or an error."""
     if names is None:
         return Numbers(number)
-    if not isinstance(names, Sequence) or isinstance(names, str):
+    if not isinstance(names, Sequence):
         try:
-            names = [names] if isinstance(names, str) else list(names)
+            names = list(names)
         except TypeError:
             raise InputError(f"{what} names must be a list of texts, got {names!r}") from None
     if len(names) != number:

@@ -104,7 +104,7 @@ def fit_margin(comparisons: Any, *, seed: int = 0, progress: bool = False, **set
         near = did_you_mean(unknown[0], list(FitSettings.__dataclass_fields__), "settings")
         raise InputError(f"fit_margin has no setting {unknown[0]!r}{near}")
     chosen = FitSettings(**settings)
-    if not (isinstance(seed, int | np.integer) and seed >= 0):
+    if not (is_whole(seed) and seed >= 0):
         raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
     return _Fit(data, chosen, int(seed)).run(progress)
 

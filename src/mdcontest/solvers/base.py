@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_whole
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import occupancy
@@ -94,7 +94,7 @@ def require_iterations(iterations: int) -> int:
 
 def require_count(value: int, name: str) -> int:
     """A whole number of something, at least one, or an error."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+    if not (is_whole(value) and value >= 1):
         raise InputError(f"{name} must be a whole number, at least 1, got {value!r}")
     return int(value)
 
