@@ -10,6 +10,7 @@ from gymnasium import spaces, wrappers
 from mdcontest import tasks
 from mdcontest.errors import InputError
 from mdcontest.learn import HPIClip
+from mdcontest.learn.evaluate import evaluate
 from mdcontest.tasks import Task, load_environment, save_environment
 
 
@@ -187,3 +188,32 @@ def test_numbers_of_numpy_in_a_state_may_be_anything(best, monkeypatch, tmp_path
     monkeypatch.setattr(Walk, "save_state", lambda self: {"place": self.place, "best": best})
     agent = HPIClip(Task(Walk, lambda z, w: z.reward - w.reward, name="Walk"), num_steps=64, minibatches=2, epochs=1)
     assert agent.learn(64, progress=False, folder=tmp_path / "run").num_timesteps == 64
+
+
+class Slippery(gymnasium.Env):
+    """Half of the time it takes a step of its own: its action space is asked for one."""
+
+    observation_space = spaces.Box(-1e3, 1e3, (1,))
+
+    def __init__(self):
+        self.action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = np.zeros(1)
+        return self.at.astype(np.float32), {}
+
+    def step(self, action):
+        taken = action if self.np_random.random() < 0.5 else self.action_space.sample()
+        self.at = np.clip(self.at + taken, -1e3, 1e3)
+        return self.at.astype(np.float32), float(self.at[0]), False, False, {}
+
+
+def test_an_environment_that_samples_from_its_own_space_is_seeded_there_too():
+    def returns(seed):
+        task = Task(Slippery, lambda z, w: z.obs[:, 0] - w.obs[:, 0], horizon=20)
+        agent = HPIClip(task, seed=seed, num_steps=40, minibatches=2, hidden=(4,)).learn(80)
+        return list(evaluate(agent, episodes=3, seed=1).returns)
+
+    assert returns(3) == returns(3)
+    assert returns(3) != returns(4)

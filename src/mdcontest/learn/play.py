@@ -15,6 +15,7 @@ from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.tasks import Task
 from mdcontest.tasks.environments import step_limit
 from mdcontest.tasks.spaces import ActionReader
+from mdcontest.tasks.state import reset
 
 MOST_STEPS = 10_000
 """Episodes of an environment that never ends are cut off here, unless it has a limit of its own that is longer."""
@@ -78,7 +79,7 @@ def play_episode(
     rows: list[tuple[Any, ...]] = []
     act, terminated, truncated = _actor(task, player, deterministic), False, False
     try:
-        obs = env.reset(seed=seed)[0]
+        obs = reset(env, seed)
         before = _copied(task, reader.flatten(obs), 0.0, 0)
     except Exception as error:
         raise fault(task, 0, error, "reset before ") from error

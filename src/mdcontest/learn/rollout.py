@@ -19,6 +19,7 @@ from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task, load_environment, save_environment
+from mdcontest.tasks.state import reset
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class Collector:
 
     def _reset(self, env: Any, step: int, seed: int | None = None) -> NDArray[Any]:
         try:
-            obs = self.observations.flatten(env.reset(seed=seed)[0])
+            obs = self.observations.flatten(reset(env, seed))
         except Exception as error:
             raise fault(self.task, step, error, "reset after ") from error
         require_finite(self.task, obs, 0.0, step)
@@ -201,7 +202,7 @@ class Collector:
             return False
         for env, states in zip(self.envs, record["environments"], strict=True):
             try:
-                env.reset(seed=0)
+                reset(env, 0)
                 load_environment(env, states)
             except Exception as error:
                 raise RunError(

@@ -32,6 +32,15 @@ STATELESS = (
 """Wrappers of Gymnasium with nothing to save."""
 
 
+def reset(env: Any, seed: int | None) -> Any:
+    """The first observation; a seed is that of the spaces, too, for environments that sample from them as they go."""
+    if seed is not None:
+        for layer in (env, env.unwrapped):
+            layer.action_space.seed(seed)
+            layer.observation_space.seed(seed)
+    return env.reset(seed=seed)[0]
+
+
 def save_environment(env: Any) -> list[State] | None:
     """The state of every layer, outermost first, or None where some layer cannot tell."""
     states = [_save_layer(layer) for layer in _layers(env)]

@@ -25,6 +25,7 @@ from mdcontest.preferences.labelling.camera import Camera, Picture, ended_pictur
 from mdcontest.preferences.references import Segment
 from mdcontest.preferences.trajectories import Trajectory
 from mdcontest.tasks import Task
+from mdcontest.tasks.state import reset
 
 FILM = 1
 """Part of every name: raised when clips of the same segments come to look different."""
@@ -107,7 +108,7 @@ class Replayer:
         stored = trajectory.outcomes
         if stored.action is None:
             raise InputError(f"the trajectory {trajectory.id} has no actions and cannot be played again")
-        obs = self._env.reset(seed=trajectory.seed)[0]
+        obs = reset(self._env, trajectory.seed)
         for at in range(until + 1):
             raw = reader.raw(np.array([np.array(reader.flatten(obs), float)]))
             if not _same(raw, stored[at : at + 1].obs):
