@@ -11,7 +11,7 @@ from mdcontest.cli import main
 from mdcontest.demo import learning
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
-SHORT = ["--iterations", "60", "--steps", "8192" if FULL else "4096"]
+SHORT = ["--iterations", "60", "--steps", "8192" if FULL else "2048"]
 
 
 @pytest.fixture(scope="module", autouse=True)

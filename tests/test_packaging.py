@@ -1,6 +1,7 @@
 """What is imported when, and the wheel: it installs alone into an empty environment and works there."""
 
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 HEAVY = ("jax", "gymnasium", "matplotlib", "jinja2", "mujoco", "torch")
 
 
@@ -41,12 +43,17 @@ def test_a_missing_extra_says_how_to_install_it():
     assert "Traceback" not in done.stderr
 
 
-def test_the_wheel_works_alone(tmp_path):
-    """Build, install into an empty environment with the core dependencies only, solve rock-paper-scissors there."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "-o", str(tmp_path), str(ROOT)], check=True, capture_output=True
+        [sys.executable, "-m", "build", "--wheel", "-o", str(folder), str(ROOT)], check=True, capture_output=True
     )
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def test_what_the_wheel_holds(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "mdcontest/py.typed" in names
     assert "mdcontest/report/page.html" in names
@@ -54,6 +61,10 @@ def test_the_wheel_works_alone(tmp_path):
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "docs"))]
 
+
+@pytest.mark.skipif(not FULL, reason="installs everything anew: make test-slow runs it")
+def test_the_wheel_works_alone(wheel, tmp_path):
+    """Installed into an empty environment with the core dependencies only, it solves rock-paper-scissors."""
     venv.create(tmp_path / "empty", with_pip=False)
     python = tmp_path / "empty" / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--disable-pip-version-check"]
