@@ -69,18 +69,20 @@ class Person:
         return "equal" if value == 0 else "left" if value > 0 else "right"
 
 
-@pytest.mark.timeout(200)
-def test_labels_reach_the_run_while_it_goes_on(tmp_path):
-    output = tmp_path / "said"
+@pytest.mark.timeout(600)
+def test_labels_reach_the_run_while_it_goes_on(tmp_path, count):
+    """The first margin takes the place of none, the second that of the first; at reduced counts after the run."""
+    output, margins = tmp_path / "said", count(1, 2)
     arguments = [*ASK, "--out", tmp_path / "runs", "--steps", 100_000, "--pace", 200, "--ask-first", 12]
     with ended_afterwards(start(*arguments, output=output, keep_stdout=True)) as process:
         assert wait_until(lambda: link_in(output) or process.poll() is not None, 90), output.read_text()
         (folder,) = find_runs(tmp_path / "runs")
         with Person(link_in(output), folder / OF_A_RUN):
-            assert wait_until(lambda: "margin 1, from" in output.read_text(), 90), output.read_text()
+            assert wait_until(lambda: f"margin {margins}, from" in output.read_text(), 250), output.read_text()
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130, output.read_text()
     assert "Traceback" not in output.read_text()
+    assert "failed" not in output.read_text()
     agent = mdc.load_agent(folder)
     assert isinstance(agent.task.margin, AskedMargin)
     learned = agent.task.margin.current
@@ -92,6 +94,9 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path):
     z = agent.learner.opponents.first
     assert np.abs(agent.task.cumulant(z, z)).max() > 0
     agent.close()
+    again = ["fit", folder / OF_A_RUN, "--out", folder / MARGIN, "--members", 1, "--updates", 20, "--penalty", 0]
+    code, _, err = run(*again, "--quiet")
+    assert code == 0, err
 
 
 @pytest.mark.timeout(200)

@@ -76,7 +76,7 @@ def _fit(options: argparse.Namespace) -> int:
     FitSettings(**settings)  # a wrong one is found before anything is read
     if options.page is not None:
         _require_page(options.page)
-    _require_place(options.out)
+    _require_place(options.out, options.dataset)
     dataset = Dataset.open(options.dataset)
     which = _filters(dataset, options)
     comparisons = dataset.comparisons(annotator=which["annotators"], source=which["source"])
@@ -98,12 +98,13 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _require_place(out: str) -> None:
+def _require_place(out: str, dataset: str) -> None:
     """An error, before minutes are spent, where a margin cannot be put."""
     refuse_runs(out, "margin")
     folder = Path(out)
     try:
-        if (folder.parent / "run.json").is_file() and (folder / "margin.json").exists():
+        asked = Path(dataset).resolve().parent == folder.resolve().parent  # a run that asks fits what it was answered
+        if (folder.parent / "run.json").is_file() and (folder / "margin.json").exists() and not asked:
             raise InputError(f"--out {folder} is what the run was trained on; name another folder for the margin")
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import secrets
 import subprocess
 import sys
 import threading
@@ -83,7 +82,7 @@ def start_labelling(
         stdin=subprocess.PIPE,  # its end tells the server that nobody is there any more
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {TOKEN: token or secrets.token_urlsafe(24)},
+        env=None if token is None else os.environ | {TOKEN: token},
         close_fds=False,  # lets Python spawn without forking, which a process that has loaded JAX should not do
         start_new_session=True,  # Ctrl-C is for the parent, which then stops this one
     )
