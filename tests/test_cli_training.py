@@ -222,7 +222,7 @@ BAD = {
     "resume is empty": ([*RPS, "--steps", 64, "--resume", ""], "--resume is empty"),
     "margin is empty": ([*RPS, "--steps", 64, "--margin", ""], "--margin is empty"),
     "sweep to nowhere": (["sweep", "--tasks", "RPSContinuous", *TINY, "--out", ""], "--out is empty"),
-    "run is empty": (["evaluate", ""], "the run's folder is empty"),
+    "run is empty": (["evaluate", ""], "a run's folder is empty"),
     "film is empty": (["play", "{run}", "--video", ""], "--video is empty"),
     "gap of nothing": (["gap", ""], "a run's folder is empty"),
     "label nothing": (["label", ""], "the folder is empty"),
@@ -546,6 +546,19 @@ def test_evaluate_for_people(run, trained):
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:]] == ["return", "length", "margin"]
     assert "HPIClip(RPSContinuous, seed=0, 256 steps), returned policy: mixture" in out
+
+
+def test_evaluate_several_runs(run, trained):
+    """As a pattern of the shell names them."""
+    code, out, err = run("evaluate", trained, trained, "--episodes", 2)
+    assert (code, err) == (0, "")
+    assert out.count("return ") == out.count("HPIClip(") == 2
+    one, other = (json.loads(line) for line in run("evaluate", trained, trained, "--json")[1].splitlines())
+    assert one == other
+    assert one["run"] == str(trained)
+    code, _, err = run("play", trained, trained, "--video", "v.mp4")
+    assert code == 2
+    assert "play shows one run, got 2" in err
 
 
 def test_evaluating_changes_nothing(run, trained):

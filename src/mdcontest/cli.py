@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import mdcontest as mdc
-from mdcontest.commands import finite, fitting, judging, labelling, preferring, sweeping, training
+from mdcontest.commands import finite, fitting, judging, labelling, playing, preferring, sweeping, training
 from mdcontest.commands.finite import BAD_INPUT
 from mdcontest.commands.options import steps_or_none
 from mdcontest.commands.outputs import refuse_empty
@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     finite.add_commands(command)
     training.add_commands(command)
+    playing.add_commands(command)
     sweeping.add_commands(command)
     judging.add_commands(command)
     preferring.add_commands(command)

@@ -22,7 +22,6 @@ PLACES = {
     "ray": "--ray",
     "instructions": "--instructions",
     "folder": "the folder",
-    "run_folder": "the run's folder",
     "run_folders": "a run's folder",
     "dataset": "the dataset",
 }

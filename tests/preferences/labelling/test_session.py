@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -300,3 +301,16 @@ def test_what_cannot_be_asked_about(tmp_path):
         Choice(empty, 0)
     with pytest.raises(InputError, match="--margin"):
         Choice(empty, 5, tmp_path / "nowhere")
+
+
+def test_what_is_left_out_is_said(tmp_path):
+    """No seed, or too short: nobody could find out from a page that only says that there is nothing."""
+    dataset = make_dataset(tmp_path / "data", count=3)
+    unseeded = [replace(play(dataset.task(), seed, 12), seed=None) for seed in (7, 8)]
+    dataset.add_trajectories(unseeded)
+    choice = Choice(dataset, 13)
+    assert choice.draw(3, lambda key: False) == []
+    assert choice.left_out == (
+        "2 of 5 trajectories cannot be played again, for they have no seed; 3 of 5 trajectories are cut off before a "
+        "clip of 13 steps is over (--length makes clips shorter)"
+    )

@@ -39,12 +39,22 @@ class Choice:
             raise InputError(f"{margin} is no folder; --margin takes the folder that a fitted margin was saved to")
         self.places = 0
         """How many segments there are to choose from, as of the last draw."""
+        self.left_out = ""
+        """What could not be chosen, as of the last draw, in words; empty where everything could."""
 
     def draw(self, count: int, known: Callable[[Key], bool]) -> list[Pair]:
         """At most `count` pairs that are not known, the most wanted first; none where there are no more."""
-        infos = {id: info for id, info in self._dataset.index().items() if info.seed is not None}
+        index = self._dataset.index()
+        infos = {id: info for id, info in index.items() if info.seed is not None}
         starts = {id: starts_of(info, self._length) for id, info in infos.items()}
         self.places = sum(starts.values())
+        short = sum(count == 0 for count in starts.values())
+        reasons = {
+            "cannot be played again, for they have no seed": len(index) - len(infos),
+            f"are cut off before a clip of {self._length} steps is over (--length makes clips shorter)": short,
+        }
+        said = (f"{count} of {len(index)} trajectories {reason}" for reason, count in reasons.items() if count)
+        self.left_out = "; ".join(said)
         if self.places < 2:
             return []
         chooses = self._folder is not None and (self._folder / MARGIN_FILE).is_file()  # the first fit may be to come

@@ -173,7 +173,8 @@ class Session:
             return "There are pairs, but none that you have not seen. Others may add more; this page looks for them."
         if self.choice.places >= 2 and self._wanted.is_set():
             return "The next clips are being filmed."
-        return "There are no more pairs at the moment. This page looks for new ones by itself."
+        left_out = f" {self.choice.left_out}." if self.choice.left_out else ""
+        return f"There are no more pairs at the moment.{left_out} This page looks for new ones by itself."
 
     # --- what goes on meanwhile -----------------------------------------------------------------------------------
 
