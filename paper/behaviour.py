@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from selections import LEARNERS, NAMES
 
 from mdcontest import tasks
 from mdcontest.experiments.store import Run
-from mdcontest.report.statistics import student_interval
+from mdcontest.report.statistics import Interval, student_interval
 from mdcontest.report.study_gaps import own_brackets
 
 FAR, EVEN = 0.9, 0.8
@@ -87,12 +88,17 @@ def trends(evidence: Evidence) -> Finding:
     for task, distance in measures.items():
         for name in LEARNERS:
             if found := list(_correlations(evidence, task, name, distance)):
-                rank = student_interval(found)
+                rank = _correlation(student_interval(found))
                 said.append(f"{task}, {NAMES[name]}: {shown(rank)}")
                 good.append(above(rank, 0.0))
             else:
                 good.append(None)
     return _judged(said, good, "Spearman's correlation along a run, mean over runs")
+
+
+def _correlation(found: Interval) -> Interval:
+    """Without what no correlation can be."""
+    return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
 
 
 def _correlations(evidence: Evidence, task: str, algorithm: str, distance: Callable[[Table], float]) -> Iterator[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import independent
 import lemmas
 import nontransitive
 import numpy as np
+import process_sizes
 import selections
 import state_counts
 from recorded import FOLDER, RecordedStore, read_runs
@@ -33,6 +34,7 @@ FINITE = {
     "rates": (finite.RATES_FORMAT, finite.RATES_SCHEMA),
     "lemmas": (lemmas.LEMMAS_FORMAT, lemmas.LEMMAS_SCHEMA),
     "nontransitive": (nontransitive.FORMAT, nontransitive.SCHEMA),
+    "processes": (process_sizes.PROCESSES_FORMAT, process_sizes.PROCESSES_SCHEMA),
     "states": (state_counts.STATES_FORMAT, state_counts.STATES_SCHEMA),
 }
 """Format and columns of what was measured on finite contests."""
@@ -76,6 +78,12 @@ class Evidence:
         alike = [one for one in found.scores.values() if one.runs[0].settings[setting] == value] if found else []
         return _only([one for one in alike if algorithm in (None, one.algorithm)])
 
+    def reading(self, task: str, algorithm: str, changed: Mapping[str, Any]) -> Scores | None:
+        """Of an algorithm in the paper's settings, but for those that a reading changes."""
+        belongs = selections.reading(task, algorithm, changed)
+        found = make_study(RecordedStore([run for run in self.runs if belongs(run)]), None).tasks
+        return _only(list(found[0].scores.values())) if found else None
+
     def verdict(self, study: str, task: str, algorithm: str, baseline: str = BASELINE) -> str:
         """An algorithm's area against the baseline's."""
         mine, other = (self.scores(study, task, name) for name in (algorithm, baseline))
@@ -104,7 +112,7 @@ class Evidence:
         return st.student_interval([_reward_a_step(run) for run in runs]) if runs else None
 
     def finite(self, name: str) -> dict[str, Any] | None:
-        """The table of that name of finite.py, lemmas.py, nontransitive.py or state_counts.py, where it was made."""
+        """The table of that name of finite.py and its like, where it was made."""
         path, (format, schema) = self.folder / f"finite-{name}.parquet", FINITE[name]
         return read_table(path, format, schema) if path.is_file() else None
 

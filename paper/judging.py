@@ -92,7 +92,7 @@ def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
     said = f"{wanted} on {len(good)} of {len(verdicts)}"
     if others:
         said += "; " + ", ".join(f"{verdict} on {short(task)}" for task, verdict in others.items())
-    return Finding(said + still_open(verdicts), decided(holds))
+    return Finding(_with_open(said, verdicts), decided(holds))
 
 
 def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), most: int = 1) -> Finding:
@@ -101,7 +101,7 @@ def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), mo
     lower = [short(task) for task, verdict in verdicts.items() if verdict == LOWER]
     said = f"exceeds or overlaps on {counts[HIGHER] + counts[OVERLAPS]} of {len(verdicts)}"
     said += f"; strictly lower on {', '.join(lower)}" if lower else ""
-    said += _lean(doubtful) + still_open(verdicts)
+    said = _with_open(said + _lean(doubtful), verdicts)
     return Finding(said, decided(_at_most_lower(verdicts, doubtful, most)))
 
 
@@ -110,7 +110,7 @@ def better_on(verdicts: Mapping[str, str], higher: int, doubtful: Collection[str
     counts = count(verdicts)
     many = between(counts[HIGHER], len(verdicts) - counts[LOWER], range(higher, len(verdicts) + 1))
     holds = all_of((many, _at_most_lower(verdicts, doubtful, most)))
-    return Finding(_counted(verdicts) + _lean(doubtful) + still_open(verdicts), decided(holds))
+    return Finding(_with_open(_counted(verdicts) + _lean(doubtful), verdicts), decided(holds))
 
 
 def more_often_higher(verdicts: Mapping[str, str]) -> Finding:
@@ -118,7 +118,7 @@ def more_often_higher(verdicts: Mapping[str, str]) -> Finding:
     counts = count(verdicts)
     ahead, rest = counts[HIGHER] - counts[LOWER], len(verdicts) - counts[HIGHER] - counts[LOWER]
     holds = True if ahead > rest else False if ahead + rest <= 0 else None
-    return Finding(_counted(verdicts) + still_open(verdicts), decided(holds))
+    return Finding(_with_open(_counted(verdicts), verdicts), decided(holds))
 
 
 def _at_most_lower(verdicts: Mapping[str, str], doubtful: Collection[str], most: int) -> bool | None:
@@ -136,6 +136,11 @@ def _counted(verdicts: Mapping[str, str]) -> str:
 def _lean(doubtful: Collection[str]) -> str:
     tasks = ", ".join(short(task) for task in doubtful)
     return f"; overlaps with the lower mean, and fewer seeds than the paper's, on {tasks}" if doubtful else ""
+
+
+def _with_open(said: str, verdicts: Mapping[str, str]) -> str:
+    """With the tasks that cannot be judged; where none was run, counts of nothing would read like a result."""
+    return f"{NOT_RUN} on any of them" if set(verdicts.values()) == {NOT_RUN} else said + still_open(verdicts)
 
 
 def still_open(verdicts: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from finite import Row, measuring, random_contest, write_rows
+from lemma_games import check_averaging, check_descent, check_hull, check_update
 from lemma_sets import check_concave, check_flow, check_gap
 from lemma_values import Values, values_by_definition
 from scipy.optimize import minimize
@@ -51,6 +52,11 @@ STATEMENTS = {
     "flow": "occupancies solve the flow equations, and random corners of their solutions are occupancies",
     "gap": "it is what the best deterministic policy wins, and nothing for an exact solution; contests of 300 policies",
     "concave": "the objectives of Algorithm 2 half way between two rules, against their mean at both",
+    "update": "the maximiser of step 3 of Algorithm 2 is d_k exp(ηQ), normalised, where x visits",
+    "hull": "occupancies of rules are mixtures of those of all deterministic policies, and mixtures are of rules",
+    "mirror descent": "over all deterministic policies, 1000 steps: its gap beyond 1.5 M_max √(log N / K)",
+    "averaging": "credit of actions by an episode's mean cumulant: (T − t) / T of the advantage in T − t steps",
+    "averaging, values": "by how much the values of states are off then, which is no failure",
     "advantage": "Q − V is the advantage of r if M is the difference of r; discounted by 1 − ε where restarts have ε",
     "aperiodicity": "periodic contests: averages of partial sums are the library's V, and Q = c + P V and lem:pd hold",
     "aperiodicity swing": "periodic contests: by how much partial sums of V go on moving, which is no failure",
@@ -161,9 +167,10 @@ def check_matching(contest: mdc.Contest, rules: Array) -> dict[str, float]:
 
 
 def check_sets(contest: mdc.Contest, rules: Array, seed: int) -> dict[str, float]:
-    """What lemma_sets has."""
+    """What lemma_sets and lemma_games have."""
     flow = check_flow(contest, rules, np.random.default_rng([seed, 4]))
-    return flow | check_gap(contest, rules) | check_concave(contest, rules)
+    games = check_hull(contest, rules) | check_descent(contest) | check_averaging(contest, rules)
+    return flow | check_gap(contest, rules) | check_concave(contest, rules) | check_update(contest, rules) | games
 
 
 def likeliest_rule(x: Array) -> Array:

@@ -40,6 +40,7 @@ STATEMENTS = {
     "printed, ahead": "share of pairs, apart by less than π/2, on which it prefers who is ahead counter-clockwise",
     "two of three": "share of pairs on which the best two of three scores and the dominant score disagree",
     "tau": "the certified τ of a lazy walk around a ring",
+    "tau at least": "the most a reward of at most 1 can be worth there: the norm of the deviation matrix of one rule",
 }
 WEIGHTS, RADII = (0.3, 0.7), (1 / 3, 2 / 3, 1.0)
 SEED = 0
@@ -127,7 +128,10 @@ def walk(states: int) -> dict[str, float]:
             P[s, a, (s + 1) % states] += right
             P[s, a, (s - 1) % states] += 0.5 - right
     contest = mdc.Contest(P, np.full(states, 1 / states), mdc.margins.RewardDifference(np.zeros(2 * states)))
-    return {"tau": mdc.check_conditions(contest).tau}
+    chain = P.mean(axis=1)
+    limit = np.full((states, states), 1 / states)  # twice stochastic, so all states are as frequent
+    deviation = np.linalg.inv(np.eye(states) - chain + limit) - limit
+    return {"tau": mdc.check_conditions(contest).tau, "tau at least": float(np.abs(deviation).sum(axis=1).max())}
 
 
 # --- the command ------------------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ def summarise(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         rows = [(c, v) for s, c, v in zip(*(table[key] for key in SCHEMA), strict=True) if s == name]
         cases, values = np.array(rows, float).T
         found[name] = {"cases": len(rows), "most": cases.max(), "least": values.min(), "largest": values.max()}
-        if name == "tau":
+        if name.startswith("tau"):
             found[name]["exponent"] = slope(np.log(cases), np.log(values))
     return found
 

@@ -8,18 +8,23 @@ from collections.abc import Sequence
 import numpy as np
 from ablation_tables import sections
 from claims import CLAIMS
-from evidence import Evidence, number, shown
+from evidence import NOT_RUN, Evidence, number, shown
 from judging import FAILS, HOLDS, UNKNOWN, Claim, beside, short
 from second_look import second_look
 from selections import NAMES, PAPER, STUDIES, SUITE
 from tables_as_text import table
+
+from mdcontest.report import statistics as st
+from mdcontest.report.statistics import HIGHER, LOWER
 
 HEAD = """# What the paper claims, and what we measured
 
 This page is written by `make paper` from the tables in [results](results), without training anything; a test checks
 that it is what those tables say. Areas are areas under the curve of returns, as the curve's mean height; after each
 mean stand the ends of Student's 95 % interval over seeds and their number n. "Strictly higher" means that two
-intervals do not overlap, and is said with five seeds or more only. SPPO is what Swamy et al. 2024 call SPO. A trained
+intervals do not overlap, and is said with five seeds or more only. Five seeds have wider intervals than the paper's
+ten: where the lower of two means overlaps, more seeds may make it strictly lower, so a claim that it is not is left
+open. SPPO is what Swamy et al. 2024 call SPO. A trained
 best response gives a lower bound of the optimality gap, never the gap, so an order of what best responses win is no
 proof of an order of gaps. Labels such as `thm:lp` are the paper's.
 
@@ -32,7 +37,9 @@ def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     """The whole page; `figures` are the names of those that were drawn."""
     found = {part: [(claim, claim.judge(evidence)) for claim in claims] for part, claims in CLAIMS.items()}
     counts = Counter(finding.verdict for rows in found.values() for _, finding in rows)
+    not_run = sum(finding.numbers.startswith(NOT_RUN) for rows in found.values() for _, finding in rows)
     total = f"{counts[HOLDS]} hold, {counts[FAILS]} do not, {counts[UNKNOWN]} cannot be told yet"
+    total += f", {not_run} of these as nothing was run for them" if not_run else ""
     parts = [HEAD, f"Of {counts.total()} claims {total}.\n", _recorded(evidence)]
     for part, rows in found.items():
         lines = [_claim_row(claim, finding.numbers, finding.verdict) for claim, finding in rows]
@@ -126,9 +133,23 @@ def _own(evidence: Evidence) -> str:
     text = (
         "This library's defaults keep the registered limit of an episode (1000 steps, Reacher 50, Pusher 100), so "
         "returns do not compare with those above; reward a step, averaged over training, does. It does not charge for "
-        "an episode that ends early, so on Hopper, Walker2d and the pendulums it says little.\n\n"
+        "an episode that ends early, so it says little where episodes can: on Ant, Hopper, Humanoid, Walker2d and the "
+        f"pendulums. {_ours_against_theirs(evidence)}\n\n"
     )
     return f"## Our settings\n\n{text}" + table(head, rows)
+
+
+def _ours_against_theirs(evidence: Evidence) -> str:
+    """Where reward a step is strictly higher, and lower, in our settings than in the paper's."""
+    said = []
+    for name in ("hpi-clip", "hpi"):
+        found: dict[str, list[str]] = {HIGHER: [], LOWER: []}
+        for task in SUITE:
+            ours, theirs = (evidence.reward_a_step(study, task, name) for study in ("own settings", "suite"))
+            if ours and theirs and (verdict := st.verdict(ours, theirs)) in found:
+                found[verdict].append(short(task))
+        said += [f"{verdict} for {NAMES[name]} on {', '.join(tasks)}" for verdict, tasks in found.items() if tasks]
+    return f"In our settings it is {'; '.join(said)}." if said else ""
 
 
 def _figures(names: Sequence[str]) -> str:

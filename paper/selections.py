@@ -6,7 +6,7 @@ A run may belong to several: HPI-Clip in the paper's settings is part of the sui
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mdcontest import tasks
@@ -72,6 +72,16 @@ def varied(setting: str, *algorithms: str) -> Callable[[Run], bool]:
     return belongs
 
 
+def reading(task: str, algorithm: str, changed: Mapping[str, Any]) -> Callable[[Run], bool]:
+    """An algorithm on a task with just these settings changed."""
+
+    def belongs(run: Run) -> bool:
+        known = (run.task, run.algorithm, run.learned) == (task, algorithm, None)
+        return known and follows(run, "paper", tuple(changed)) and changed.items() <= run.settings.items()
+
+    return belongs
+
+
 STUDIES: dict[str, Callable[[Run], bool]] = {
     "suite": in_suite,
     "own settings": in_own_suite,
@@ -79,10 +89,6 @@ STUDIES: dict[str, Callable[[Run], bool]] = {
     "learned margins": in_learned,
     "comparison horizon": varied("comparison_horizon", "hpi-clip"),
     "learning rate": varied("eta", "hpi"),
-    "averages": varied("across_episodes", "sppo"),
-    "terminations": varied("termination", "hpi-clip"),
-    "episode limits": varied("horizon", "hpi-clip", "sppo"),
-    "discounts": varied("gamma", "hpi-clip"),
 }
 
 

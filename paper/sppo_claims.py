@@ -119,8 +119,8 @@ def end_claims(where: str, command: str) -> list[Claim]:
     return [
         Claim(
             where,
-            f"The policy cloned from {NAMES[name]}'s iterates is harder to beat than SPPO's last one at the end of "
-            f"training, on {' and '.join(NT)}",
+            f"(A second reading of these rows) The policy cloned from {NAMES[name]}'s iterates is harder to beat than "
+            f"SPPO's last one at the end of training, on {' and '.join(NT)}",
             lambda e, name=name: returned_at_the_end(e, name),
             command,
         )

@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import lemma_games
 import lemma_sets
 import lemmas
 import numpy as np
 import pytest
 
 import mdcontest as mdc
+from mdcontest.solvers import MirrorDescent
 from mdcontest.tables import read_table
 
 RESULTS = Path(lemmas.__file__).parent / "results"
-LIMITS = {"lem:omm maximiser": lemmas.OF_AN_ASCENT, "aperiodicity swing": np.inf}
+LIMITS = dict.fromkeys(("lem:omm maximiser", "update"), lemmas.OF_AN_ASCENT)
+LIMITS |= dict.fromkeys(("aperiodicity swing", "averaging, values"), np.inf)
 """The others are lemmas.ROUNDING."""
 
 
@@ -35,6 +38,7 @@ def test_every_statement_holds(quick, committed):
         assert one["largest"] <= LIMITS.get(statement, lemmas.ROUNDING), statement
     assert found["lem:pd"]["contests"] == (40 if committed else 12)
     assert found["aperiodicity swing"]["largest"] > 0.01
+    assert found["averaging, values"]["largest"] > 0.01
 
 
 def test_summary_of_made_up_rows():
@@ -134,7 +138,8 @@ def test_likeliest_rule_of_rare_states():
 def test_wrong_gaps_flows_and_objectives_are_seen(monkeypatch):
     """A gap that is off by 0.01, an occupancy of another rule, and an objective that is not concave."""
     contest, (rules, _) = lemmas.few_transitions(1, 4, 2, 0.05), lemmas._draw(1, (4, 2))
-    assert max(lemmas.check_sets(contest, rules, 0).values()) < lemmas.ROUNDING
+    found = lemmas.check_sets(contest, rules, 0)
+    assert all(residual <= LIMITS.get(name, lemmas.ROUNDING) for name, residual in found.items())
     gap, occupancy = mdc.optimality_gap, mdc.occupancy
     monkeypatch.setattr(mdc, "optimality_gap", lambda *arguments: gap(*arguments) + 0.01 * contest.margin.bound)
     assert lemmas.check_sets(contest, rules, 0)["gap"] == pytest.approx(0.01)
@@ -143,6 +148,28 @@ def test_wrong_gaps_flows_and_objectives_are_seen(monkeypatch):
     assert lemma_sets.check_concave(contest, rules, eta=-1.0)["concave"] > 0.01, "a negative rate bends it upwards"
 
 
+def test_wrong_hulls_and_updates_are_seen(monkeypatch):
+    """Half of the corners, a rate that is another one, and descents that end at once."""
+    contest, (rules, _) = lemmas.random_contest(1, 4, 2), lemmas._draw(1, (4, 2))
+    corners = lemma_games.deterministic_occupancies
+    monkeypatch.setattr(lemma_games, "deterministic_occupancies", lambda *given: corners(*given)[:5])
+    assert lemma_games.check_hull(contest, rules)["hull"] > 0.001
+    values = mdc.marginal_values
+    monkeypatch.setattr(mdc, "marginal_values", lambda *given: [2 * one for one in values(*given)])
+    assert lemma_games.check_update(contest, rules)["update"] <= lemmas.OF_AN_ASCENT, "true of any Q"
+    monkeypatch.setattr(lemma_games, "MirrorDescent", lambda K: MirrorDescent(1))
+    assert lemma_games.check_descent(lemmas.random_contest(1, 2, 2))["mirror descent"] > 0.01
+
+
+def test_averaging_where_one_can_work_it_out():
+    """One state, margins between three actions: nothing before a step tells what comes, so no value is off."""
+    contest = mdc.Contest(np.ones((1, 3, 1)), [1.0], np.array([[0, 1, -2], [-1, 0, 3], [2, -3, 0]]))
+    found = lemma_games.check_averaging(contest, np.array([[[0.2, 0.3, 0.5]]]))
+    assert found == pytest.approx({"averaging": 0, "averaging, values": 0}, abs=1e-12)
+
+
 def test_contests_with_too_many_policies_have_no_brute_force():
     contest, (rules, _) = lemmas.random_contest(1, 9, 2), lemmas._draw(1, (9, 2))
+    assert lemma_games.check_hull(contest, rules) == lemma_games.check_descent(contest) == {}
+    assert lemma_games.check_averaging(contest, rules) == {}
     assert lemma_sets.check_gap(contest, rules) == {}
