@@ -36,7 +36,7 @@ def occupancy(contest: Contest, rule: ArrayLike) -> Array:
 def decision_rule(x: ArrayLike) -> Array:
     """d(a|s) = x(s, a) / Σ_a' x(s, a'), uniform in states that x never visits (lem:unichain, part 4).
 
-    Shape [S, A] → [S, A].
+    Shape [S, A] → [S, A]. A flat x is refused: it does not say how many actions there are.
     """
     mass = read_numbers(x, "an occupancy")
     if mass.ndim != 2 or mass.size == 0:

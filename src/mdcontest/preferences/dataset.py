@@ -91,7 +91,8 @@ class Dataset:
             about = self._record["task"]
             if not about["registered"]:
                 raise InputError(
-                    f"{self.path} is of a task of its own ({about['name']}); pass it: Dataset.open(path, task=…)"
+                    f"{self.path} is of a task of its own ({about['name']}); pass it: Dataset.open(path, task=…); "
+                    "on the command line, give the package an entry point and collect anew"
                 )
             self._task = tasks.make(about["name"], **about["settings"])
         return self._task

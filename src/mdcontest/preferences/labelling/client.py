@@ -1,8 +1,11 @@
-"""A client for scripts that answer: the same four requests that the page makes.
+"""A client for scripts that answer: the requests that the page makes, all but those for its clips.
 
 with Client(link, "a script") as client:
-    while (pair := client.pair()) is not None:
-        client.answer(pair, "left")
+    while client.state()["progress"]["total"] < 100:
+        if (pair := client.pair()) is None:
+            time.sleep(0.1)  # the next clips are being filmed, or there are no more pairs: look()["message"] says which
+        else:
+            client.answer(pair, "left")
 """
 
 from __future__ import annotations
@@ -32,11 +35,14 @@ class Client:
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=SECONDS)
 
     def pair(self) -> dict[str, Any] | None:
-        """The pair to look at: {"id", "left": {"clip", "trajectory", "start", "length"}, "right": …}; None: no more."""
+        """The pair to look at: {"id", "left": {"clip", "trajectory", "start", "length"}, "right": …}, or None.
+
+        None is not the end: while clips are being filmed there is none either. look()["message"] says why.
+        """
         return self.look()["pair"]
 
     def look(self) -> dict[str, Any]:
-        """The same with the next pair, the progress, and the message where there is no pair."""
+        """{"pair", "next": the pair after it, "message": why there is none, "problem": what went wrong, "progress"}."""
         return self._ask("GET", f"/api/pair?annotator={quote(self.annotator, safe='')}")
 
     def answer(self, pair: dict[str, Any], label: str, key: str | None = None) -> dict[str, Any]:
