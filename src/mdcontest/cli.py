@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # The reader of our output has left (`mdcontest … | head`), or the disk it goes to is full.
         if not isinstance(error, BrokenPipeError):
-            print(f"mdcontest: error: cannot write the output: {error.strerror}", file=sys.stderr)
+            what = "cannot write the output" if error.filename is None else error.filename
+            print(f"mdcontest: error: {what}: {error.strerror}", file=sys.stderr)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # a stdout that is no file
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps Python from complaining on exit
         return NOBODY_READS if isinstance(error, BrokenPipeError) else BAD_INPUT

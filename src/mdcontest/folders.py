@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import IO
 
 from mdcontest.errors import BusyError, InputError
 
 PAUSE = 0.1
+TAKEN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
+"""What a lock says that another process holds; some file systems have no locks at all, and say something else."""
 """Seconds between two attempts at a lock."""
 
 
@@ -39,7 +43,13 @@ def lock_folder(path: Path, name: str = ".lock", doing: str = "training in", pat
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return file
-        except OSError:
+        except OSError as error:
+            if error.errno not in TAKEN:
+                file.close()
+                warnings.warn(
+                    f"{path} cannot be locked ({error.strerror}): nothing keeps others out of it", stacklevel=2
+                )
+                return None
             if time.monotonic() >= until:
                 file.close()
                 raise BusyError(f"another process is {doing} {path}") from None

@@ -22,6 +22,7 @@ def noted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals arrive elsewhere
         return
+    was_asked = False
     found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
     for number in before:  # what a shell told us to ignore, in the background, stays ignored
@@ -31,7 +32,10 @@ def noted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    stop_if_asked()
+        was_asked = asked.is_set()
+        asked.clear()  # it was about this command, not about what the process does next
+    if was_asked:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -183,6 +183,15 @@ def test_flags_go_before_the_file(file):
     assert sweep.algorithms == ["hpi-clip", "sppo"]
 
 
+def test_a_flag_goes_before_the_grid_and_the_tasks_settings_of_the_file(file):
+    """Entry by entry: what the flag does not name stays."""
+    more = WHOLE.replace("[grid]", "[grid]\neta = [0.1, 0.2]").replace("theta = 1.5", "theta = 1.5\nhorizon = 30")
+    sweep, _ = file(more, settings={"eta": 3.0}, task_settings={"Reacher-NT": {"theta": 1.0}})
+    assert sweep.grid == {"comparison_horizon": [1, 16]}
+    assert {run.settings["eta"] for run in sweep.runs(OUT)} == {3.0}
+    assert sweep.task_settings == {"Reacher-NT": {"theta": 1.0, "horizon": 30}}
+
+
 def test_a_mark_at_the_start_of_a_file(tmp_path):
     (tmp_path / "study.toml").write_text('\ufefftasks = "RPSCorridor"', encoding="utf-8")
     assert read_sweep(tmp_path / "study.toml")[0].tasks == ["RPSCorridor"]

@@ -1,5 +1,7 @@
 """Collecting: evenly over training, every episode can be replayed, and nothing is played twice."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -119,6 +121,13 @@ def test_runs_that_do_not_go_together(runs, tmp_path):
         collect([runs["discrete"], runs["continuous"]], tmp_path / "d", 2, progress=False)
     with pytest.raises(InputError, match="two of the runs have the same name"):
         collect([runs["discrete"], runs["discrete"]], tmp_path / "d", 2, progress=False)
+    other, moved = (tmp_path / place / "continuous" for place in ("elsewhere", "moved"))
+    trained(other, "RPSContinuous", 1, horizon=30)
+    shutil.copytree(runs["continuous"], moved)
+    collect(runs["continuous"], tmp_path / "c", 4, progress=False)
+    with pytest.raises(InputError, match=r"holds episodes of another run called continuous, not of .*elsewhere"):
+        collect(other, tmp_path / "c", 4, progress=False)
+    assert collect(moved, tmp_path / "c", 4, progress=False).known == 4, "the same run"
     with pytest.raises(InputError, match="there are no runs"):
         collect([], tmp_path / "d", 2)
     with pytest.raises(InputError, match="holds no run"):

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,7 +160,9 @@ def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):
     silent = played_dataset(tmp_path / "silent", "RPSCorridor", episodes=3, pairs=20, teacher="skipping:1+sign").path
     margin_of(load_margin(fitted).ensemble, {}).save(tmp_path / "bare")
     load_margin(fitted).save(tmp_path / "run" / "margin")
+    shutil.copytree(dataset, tmp_path / "run" / "preferences")  # as mdcontest label RUN makes it
     cases = {
+        "folder for the margin": ("fit", tmp_path / "run" / "preferences", "--out", tmp_path / "run" / "margin"),
         "has no report": ("margin", tmp_path / "bare"),
         "holds no dataset": ("fit", tmp_path / "nowhere", "--out", tmp_path / "m"),
         "is a file": ("fit", dataset, "--out", tmp_path / "file"),

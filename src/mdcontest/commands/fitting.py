@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def _fit(options: argparse.Namespace) -> int:
     FitSettings(**settings)  # a wrong one is found before anything is read
     if options.page is not None:
         _require_page(options.page)
-    _require_place(options.out, options.dataset)
+    _require_place(options.out)
     dataset = Dataset.open(options.dataset)
     which = _filters(dataset, options)
     comparisons = dataset.comparisons(annotator=which["annotators"], source=which["source"])
@@ -98,13 +99,12 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _require_place(out: str, dataset: str) -> None:
+def _require_place(out: str) -> None:
     """An error, before minutes are spent, where a margin cannot be put."""
     refuse_runs(out, "margin")
     folder = Path(out)
     try:
-        asked = Path(dataset).resolve().parent == folder.resolve().parent  # a run that asks fits what it was answered
-        if (folder.parent / "run.json").is_file() and (folder / "margin.json").exists() and not asked:
+        if (folder / "margin.json").exists() and _is_trained_on_it(folder.parent):
             raise InputError(f"--out {folder} is what the run was trained on; name another folder for the margin")
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")
@@ -117,6 +117,18 @@ def _require_place(out: str, dataset: str) -> None:
         raise InputError(f"--out {folder}: {getattr(error, 'strerror', None) or error}") from None
     if not os.access(folder, os.W_OK):
         raise InputError(f"--out {folder} may not be written to")
+
+
+def _is_trained_on_it(run: Path) -> bool:
+    """Whether the folder is a run with a margin of its own; one that asks people fits its margin again and again."""
+    from mdcontest.learn.runs import read_description
+    from mdcontest.preferences.asked import ASK
+
+    if not (run / "run.json").is_file():
+        return False
+    with contextlib.suppress(InputError):  # a description that cannot be read may be that of any run
+        return bool(read_description(run)["task"].get("margin") != ASK)
+    return True
 
 
 def _require_page(page: str) -> None:

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from mdcontest.commands.finite import BAD_INPUT
 from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError
 
@@ -56,22 +57,34 @@ def run_play(options: argparse.Namespace) -> int:
 def run_evaluate(options: argparse.Namespace) -> int:
     """Returns, lengths, and margin against the first policy."""
     prepare()
+    if len(options.run_folders) == 1:
+        _evaluate(options.run_folders[0], options)
+        return DONE
+    code = DONE
     for number, folder in enumerate(options.run_folders):
-        _evaluate(folder, options, is_first=number == 0)
-    return DONE
+        print("\n" if number and not options.json else "", end="")
+        try:
+            _evaluate(folder, options)
+        except InputError as error:  # the others are worth knowing all the same
+            print(f"mdcontest: error: {error}", file=sys.stderr)
+            code = BAD_INPUT
+    return code
 
 
-def _evaluate(folder: str, options: argparse.Namespace, is_first: bool) -> None:
+def _evaluate(folder: str, options: argparse.Namespace) -> None:
     from mdcontest.learn.evaluate import evaluate
     from mdcontest.learn.loading import load_agent
 
     agent = load_agent(folder)
-    found = evaluate(agent, options.episodes, options.seed, options.deterministic).record()
+    try:
+        found = evaluate(agent, options.episodes, options.seed, options.deterministic).record()
+    finally:
+        agent.close()
     if options.json:
         which = {"run": folder} if len(options.run_folders) > 1 else {}
         print(json.dumps(which | found))
         return
-    print("" if is_first else "\n", f"{agent}, returned policy: {agent.settings.returned}", sep="")
+    print(f"{agent}, returned policy: {agent.settings.returned}")
     print(f"return   {found['return_mean']:.4g} ± {found['return_std']:.4g} over {found['episodes']} episodes")
     print(f"length   {found['length_mean']:.4g}")
     if found["margin_vs_first"] is not None:

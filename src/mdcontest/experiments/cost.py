@@ -6,9 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from mdcontest.experiments.jobs import GAP, Job
 from mdcontest.experiments.table import last_progress
+from mdcontest.interrupts import stop_if_asked
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.spec import RunSpec, is_finished
 
@@ -35,13 +37,17 @@ class Line:
         return self.seconds_a_step * (self.steps + self.gap_steps) + START * (self.runs - self.done)
 
 
+def _stoppable(agent: Any, progress: Any) -> None:
+    stop_if_asked()
+
+
 def measure_speed(spec: RunSpec, iterations: int = 2) -> float:
     """Seconds a step of a run on this core: iterations after a first one, which compiles."""
     agent = spec.agent()
     try:
-        agent.learn(agent.settings.batch_size, progress=False)
+        agent.learn(agent.settings.batch_size, progress=False, callback=_stoppable)
         began, before = time.perf_counter(), agent.num_timesteps
-        agent.learn(iterations * agent.settings.batch_size, progress=False)
+        agent.learn(iterations * agent.settings.batch_size, progress=False, callback=_stoppable)
         return (time.perf_counter() - began) / (agent.num_timesteps - before)
     finally:
         agent.close()

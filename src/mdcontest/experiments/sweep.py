@@ -168,7 +168,14 @@ def _changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, A
         for name in ("settings", "grid", "task_settings", "gap")
         if isinstance(content.get(name), Mapping) and name in changes
     }
+    own = content.get("task_settings")
+    if "task_settings" in tables and isinstance(own, Mapping):
+        for name, given in changes["task_settings"].items():
+            before = own.get(name)
+            tables["task_settings"][name] = {**before, **given} if isinstance(before, Mapping) else given
     found = {**content, **changes, **tables}
+    if isinstance(found.get("grid"), Mapping) and "grid" not in changes:  # a value that was given is not varied
+        found["grid"] = {key: values for key, values in found["grid"].items() if key not in changes.get("settings", {})}
     for table in ("task_settings", "margin"):
         if "tasks" in changes and isinstance(found.get(table), Mapping):
             left = _texts(changes["tasks"], "tasks")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +21,7 @@ from mdcontest.learn.past import PastPolicy
 from mdcontest.learn.play import Player, Trajectories, sample_trajectories
 from mdcontest.learn.policy import Policy
 from mdcontest.margins import Classes, LowRank, RewardDifference, Signs
+from mdcontest.preferences.asked import AskedMargin
 from mdcontest.preferences.learned import LearnedMargin
 from mdcontest.settings import make_settings
 from mdcontest.tasks import Task
@@ -116,7 +119,7 @@ def measure(task: Task, player: Player, how: GapSettings, seed: int, horizon: in
         np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3 + how.restarts)
     ]
     samples = _Samples(task, horizon, sampling)
-    fast = isinstance(task.margin, FAST)
+    fast = isinstance(task.margin.current if isinstance(task.margin, AskedMargin) else task.margin, FAST)
     training, most = (TRAINING_FAST, MOST_FAST) if fast else (TRAINING_PAIRS, MOST_PAIRS)
     # 1. Fixed episodes of the policy, and fresh ones that judge; of short episodes more, or a response learns chance
     fixed = samples.play(player, how.trajectories, min(training, how.evaluation_steps))
@@ -126,10 +129,10 @@ def measure(task: Task, player: Player, how: GapSettings, seed: int, horizon: in
     # 3. From below: train, choose, measure
     process = challenge(task, thinned(fixed, training, thinning))
     limit = np.inf if above is None else above.value
-    candidates = _train(process, player, how, horizon, limit, streams[1:], progress)
-    scores = [_validate(process, samples, candidate) for candidate in candidates]
-    best, deterministic = candidates[int(np.argmax([score for score, _ in scores]))]
-    theirs = samples.play(best, how.trajectories, how.evaluation_steps, deterministic)
+    with _closing(_train(process, player, how, horizon, limit, streams[1:], progress)) as candidates:
+        scores = [_validate(process, samples, candidate) for candidate in candidates]
+        best, deterministic = candidates[int(np.argmax([score for score, _ in scores]))]
+        theirs = samples.play(best, how.trajectories, how.evaluation_steps, deterministic)
     margin: Any = task.margin
     below = average_margin(margin, thinned(theirs, most, thinning), thinned(fresh, most, thinning), how.confidence)
     details = {
@@ -142,10 +145,19 @@ def measure(task: Task, player: Player, how: GapSettings, seed: int, horizon: in
         "candidates": [described for _, described in scores],
         "effort": how.restarts * how.steps,
     }
-    for trained, _ in candidates:
-        trained.close()
     exact = None if fixed.cut_off or fresh.cut_off else _exact(task, player)  # the model's episodes end by themselves
     return GapBracket(below, above, how.confidence, exact, why, details)
+
+
+@contextlib.contextmanager
+def _closing(candidates: list[tuple[Agent, bool]]) -> Iterator[list[tuple[Agent, bool]]]:
+    """Each of the agents is closed once; what an environment says to that does not cost the measurement."""
+    try:
+        yield candidates
+    finally:
+        for agent in {id(agent): agent for agent, _ in candidates}.values():
+            with contextlib.suppress(InputError):
+                agent.close()
 
 
 def _train(

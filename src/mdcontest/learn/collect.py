@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mdcontest.errors import InputError, RunError
 from mdcontest.learn.agent import Agent
@@ -21,6 +23,8 @@ from mdcontest.tasks import Task
 
 PART_STEPS = 50_000
 """Steps after which what was played is written to disk, so that an interruption loses little."""
+PLAYED_AGAIN, FIRST_STEPS = 3, 20
+"""Known episodes, the latest, that are played again to see whether they are of the same run, and steps looked at."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,11 @@ class Episode:
     source: str
     steps: int
     seed: int
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What it is known by."""
+        return self.source, self.steps, self.seed
 
 
 def collect(
@@ -89,11 +98,43 @@ def _collect(
     dataset = Dataset.at(path, agents[0].task, agents[0].settings.horizon)
     for agent in agents[1:]:
         Dataset.at(path, agent.task, agent.settings.horizon)  # an error for another task, before anything is played
-    known = {(info.source, info.steps, info.seed) for info in dataset.index().values()}
-    missing = [episode for episode in planned if (episode.source, episode.steps, episode.seed) not in known]
+    known = {(info.source, info.steps, info.seed): info.id for info in dataset.index().values()}
+    there = [episode for episode in planned if episode.key in known]
+    missing = [episode for episode in planned if episode.key not in known]
+    for folder in folders:
+        own = [episode for episode in there if episode.source == folder.resolve().name]
+        for episode in sorted(own, key=lambda episode: -episode.steps)[:PLAYED_AGAIN]:
+            _require_same_run(episode, dataset.trajectory(known[episode.key]), folder, path)
     with counting_bar("collecting", len(missing), progress) as advance:
         _play_all(dataset, missing, advance)
     return Collected(dataset, len(missing), len(planned) - len(missing))
+
+
+def _require_same_run(episode: Episode, stored: Trajectory, folder: Path, dataset: Path) -> None:
+    """An error where the stored episode is of another run of that name: its policy does something else from the start.
+
+    Only the first steps are looked at, and only as long as the observations are the same: on another machine rounding
+    adds up, and an environment need not repeat itself.
+    """
+    (again,) = play([episode])
+    one, other = (outcomes[:FIRST_STEPS] for outcomes in (again.outcomes, stored.outcomes))
+    if one.action is None or other.action is None or len(one) != len(other):
+        return
+    seen, done = _same_rows(one.obs, other.obs), _same_rows(one.action, other.action)
+    differs = np.flatnonzero(~done)
+    if len(differs) and seen[: differs[0] + 1].all():
+        raise InputError(
+            f"{dataset} holds episodes of another run called {episode.source}, not of {folder}; rename that folder, so "
+            "that the two can be told apart"
+        )
+
+
+def _same_rows(one: Any, other: Any) -> NDArray[np.bool_]:
+    """Which rows are the same, up to rounding; observations may be in parts."""
+    if isinstance(one, Mapping):
+        return np.logical_and.reduce([_same_rows(one[key], other[key]) for key in one])
+    near = np.isclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True)
+    return np.asarray(near.reshape(len(near), -1).all(axis=1))
 
 
 def plan(agent: Agent, source: str, count: int, seed: int, max_steps: int | None = None) -> list[Episode]:

@@ -88,7 +88,7 @@ def play_episode(
             watch()
         action, step = act(obs, before), len(rows) + 1
         try:
-            obs, reward, terminated, truncated, info = env.step(action if not actions.discrete else int(action))
+            obs, reward, terminated, truncated, info = env.step(int(action) if actions.discrete else np.array(action))
             terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
             after = _copied(task, reader.flatten(obs), float(reward), step)
             kept = [read_info(task, info, key, step) for key in task.info_keys]

@@ -8,9 +8,10 @@ environment's `np_random` is saved beside it. One without them starts a new epis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import wrappers
 
@@ -35,9 +36,8 @@ STATELESS = (
 def reset(env: Any, seed: int | None) -> Any:
     """The first observation; a seed is that of the spaces, too, for environments that sample from them as they go."""
     if seed is not None:
-        for layer in (env, env.unwrapped):
-            layer.action_space.seed(seed)
-            layer.observation_space.seed(seed)
+        for space in _spaces(env):
+            space.seed(seed)
     return env.reset(seed=seed)[0]
 
 
@@ -48,7 +48,8 @@ def save_environment(env: Any) -> list[State] | None:
         return None
     for layer, state in zip(_layers(env), states, strict=True):
         _require_finite((state or {}).get("own"), f"the state that save_state of {type(layer).__name__} gave")
-    return states  # type: ignore[return-value]
+    drawn = [space.np_random.bit_generator.state for space in _spaces(env)]
+    return [*states[:-1], states[-1] | {"spaces": drawn}]  # type: ignore[list-item, operator]
 
 
 def load_environment(env: Any, states: list[State]) -> None:
@@ -60,6 +61,22 @@ def load_environment(env: Any, states: list[State]) -> None:
         )
     for layer, state in zip(layers, states, strict=True):
         _load_layer(layer, state)
+    for space, drawn in zip(_spaces(env), states[-1].get("spaces", ()), strict=False):  # older states have none
+        space.np_random.bit_generator.state = drawn
+
+
+def _spaces(env: Any) -> list[gymnasium.Space[Any]]:
+    """Spaces of the outermost and the innermost layer, with their parts: some environments sample from them."""
+    named = [
+        getattr(layer, name, None) for layer in (env, env.unwrapped) for name in ("action_space", "observation_space")
+    ]
+    found, waiting = list[gymnasium.Space[Any]](), [space for space in named if isinstance(space, gymnasium.Space)]
+    while waiting:
+        space = waiting.pop(0)
+        parts = getattr(space, "spaces", ())
+        waiting += parts.values() if isinstance(parts, Mapping) else parts
+        found += [space] if all(space is not other for other in found) else []
+    return found
 
 
 def _layers(env: Any) -> Iterator[Any]:

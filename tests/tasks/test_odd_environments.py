@@ -1,0 +1,131 @@
+"""Environments that do what Gymnasium allows and few do: spoil their arguments, be closed once, sample as they go."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from mdcontest.gap import estimate_gap
+from mdcontest.learn import HPIClip, load_agent
+from mdcontest.learn.play import play_episode
+from mdcontest.tasks import Task, reward_difference
+
+TINY = {"num_steps": 40, "minibatches": 2, "epochs": 1, "hidden": (4,)}
+
+
+class Line(gymnasium.Env):
+    """A position that actions move; nearer to zero is better."""
+
+    observation_space = spaces.Box(-1e3, 1e3, (1,), np.float64)
+
+    def __init__(self):
+        self.action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = self.np_random.normal(size=1)
+        return self.at.copy(), {}
+
+    def step(self, action):
+        self.at = np.clip(self.at + action, -1e3, 1e3)
+        return self.at.copy(), -float(abs(self.at[0])), False, False, {}
+
+
+class Half:
+    """A policy of somebody else."""
+
+    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+        return np.array([0.5]), None
+
+
+def on(kind):
+    return Task(kind, reward_difference(), horizon=20, name=kind.__name__)
+
+
+class Spoils(Line):
+    def step(self, action):
+        action *= 0.1
+        return super().step(action)
+
+
+def test_what_is_stored_is_what_the_policy_said():
+    task = on(Spoils)
+    with task.closing(task.make_env()) as env:
+        played = play_episode(task, Half(), env, 0)
+    np.testing.assert_array_equal(played.outcomes.action, np.full((20, 1), 0.5))
+    np.testing.assert_allclose(np.diff(played.outcomes.obs[:, 0]), 0.05)
+
+
+class ClosedOnce(Line):
+    is_closed = False
+
+    def close(self):
+        if self.is_closed:
+            raise RuntimeError("already closed")
+        self.is_closed = True
+
+
+def test_a_gap_is_not_lost_when_environments_are_closed():
+    quick = {"trajectories": 2, "steps": 80, "restarts": 1, "evaluation_steps": 40, "settings": TINY}
+    found = estimate_gap(on(ClosedOnce), Half(), progress=False, **quick)
+    assert np.isfinite(found.lower)
+
+
+class Bare(gymnasium.Env):
+    """Its spaces are those of the wrapper that encodes it."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0.0
+        return self.at, {}
+
+    def step(self, action):
+        self.at += float(action[0])
+        return self.at, -abs(self.at), bool(self.np_random.random() < 0.1), False, {}
+
+
+class Encoded(gymnasium.Wrapper):
+    def __init__(self):
+        super().__init__(Bare())
+        self.observation_space = spaces.Box(-1e3, 1e3, (1,), np.float64)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, **options):
+        at, info = self.env.reset(**options)
+        return np.array([at]), info
+
+    def step(self, action):
+        at, *rest = self.env.step(action)
+        return np.array([at]), *rest
+
+
+def test_spaces_of_a_wrapper_alone_are_enough():
+    agent = HPIClip(on(Encoded), seed=0, **TINY).learn(80, progress=False)
+    assert agent.num_timesteps == 80
+
+
+class Slips(Line):
+    """Every other step is drawn from its action space; it can be saved, but for that space's generator."""
+
+    def step(self, action):
+        return super().step(action if self.np_random.random() < 0.5 else self.action_space.sample())
+
+    def save_state(self):
+        return {"at": self.at}
+
+    def load_state(self, state):
+        self.at = state["at"]
+
+
+def test_draws_from_a_space_go_on_where_they_were(tmp_path):
+    def stop(agent, progress):
+        if progress.steps >= 80:
+            raise KeyboardInterrupt
+
+    whole = HPIClip(on(Slips), seed=0, **TINY).learn(160, progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        HPIClip(on(Slips), seed=0, **TINY).learn(
+            160, progress=False, callback=stop, folder=tmp_path, checkpoint_every=1
+        )
+    again = load_agent(tmp_path, task=on(Slips)).resume(progress=False)
+    assert list(again.recent) == list(whole.recent)
