@@ -71,13 +71,28 @@ class InstantStudio:
         pass
 
 
-def in_session(dataset, use, fails=(), clock=None, **options):
+class EmptyStudio(InstantStudio):
+    """Has no clip until it is filmed, as after somebody has emptied the folder."""
+
+    def __init__(self, folder, fails=()):
+        super().__init__(folder, fails)
+        self.filmed = set()
+
+    def has(self, segment):
+        return segment in self.filmed
+
+    async def film(self, segment):
+        await super().film(segment)
+        self.filmed.add(segment)
+
+
+def in_session(dataset, use, fails=(), clock=None, studio=InstantStudio, **options):
     """The result of `await use(session)` in a session whose clips are there at once."""
 
     async def run():
         settings = LabelOptions(**{"length": 12, **options})
         session = Session(dataset, settings, **({} if clock is None else {"clock": clock}))
-        session.studio = InstantStudio(dataset.path, fails)
+        session.studio = studio(dataset.path, fails)
         await session.start()
         try:
             return await use(session)

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -82,6 +83,36 @@ def test_answers_that_wait_are_committed_together(tmp_path):
     assert database.commits - before <= 2
     assert len(database.answers()) == 500
     database.close()
+
+
+def test_a_cancelled_request_is_not_stored_and_holds_nobody_up(database, tmp_path):
+    """A server that ends cancels the requests that still wait."""
+    blocker = sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    taken = database.answer(answer(0))
+    while not database._waiting.empty():
+        time.sleep(0.001)
+    cancelled, later = database.answer(answer(1)), database.answer(answer(2))
+    assert cancelled.cancel()
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert (taken.result(10), later.result(10)) == (1, 1)
+    assert [a.id for a in database.answers()] == ["a0", "a2"]
+    assert database.answer(answer(1)).result(10) == 1  # whoever was told nothing sends it again
+
+
+def test_a_request_that_is_being_written_cannot_be_cancelled(database, tmp_path):
+    blocker = sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    taken = database.answer(answer(0))
+    for _ in range(1000):
+        if taken.running():
+            break
+        time.sleep(0.001)
+    assert not taken.cancel()
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert taken.result(10) == 1
 
 
 def test_many_threads_at_once(tmp_path, count):
@@ -169,3 +200,11 @@ def test_it_is_durable(database):
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     connection.close()
+
+
+def test_what_comes_after_the_end_is_told_so(tmp_path):
+    """Nobody would ever answer: a server that ends would wait for it for ever."""
+    database = Database(tmp_path / "closed.sqlite")
+    database.close()
+    with pytest.raises(RunError, match="is closed"):
+        database.give([given(1)]).result(timeout=5)

@@ -174,6 +174,47 @@ def test_a_dropped_pair_is_never_given():
     assert pair(0).key not in {g.pair.key for g in given}
 
 
+def test_who_has_a_dropped_pair_in_hand_gets_another():
+    queue = queue_of(HOLD + 1)
+    first, second = queue.hold("Ada", 0.0)[0]
+    queue.drop(first.pair)
+    left, (fresh,) = queue.hold("Ada", 1.0)
+    assert left == [second, fresh]
+    queue.answer(first, "first", 2.0)  # one who has seen it before may still answer
+    assert queue.answers == 1
+
+
+def test_a_repetition_that_is_dropped_is_not_asked_again():
+    queue = queue_of(40, repeat=0.999)
+    answer_all(queue, "Ada", REPEAT_AFTER + HOLD, lambda given: "first")
+    again = queue.hold("Ada", 50.0)[0][-1]
+    assert again.repeat_of is not None
+    queue.drop(again.pair)
+    later = answer_all(queue, "Ada", 20, lambda given: "first")
+    assert again.pair.key not in {given.pair.key for given in later}
+
+
+def test_an_answered_pair_that_is_dropped_is_not_asked_again():
+    queue = queue_of(40, repeat=0.999)
+    first = answer_all(queue, "Ada", 1, lambda given: "first")[0]
+    queue.drop(first.pair)
+    later = answer_all(queue, "Ada", 30, lambda given: "first")
+    assert any(given.repeat_of is not None for given in later)
+    assert first.id not in {given.repeat_of for given in later}
+
+
+def test_clips_are_needed_of_pairs_in_hand_and_of_those_with_places_left():
+    queue = queue_of(40, repeat=0.999, lease=100.0)
+    answer_all(queue, "Ada", REPEAT_AFTER + HOLD, lambda given: "first")
+    in_hand, _ = queue.hold("Ada", 10.0)
+    repeated = {given.pair.key for given in in_hand if given.repeat_of is not None}
+    assert repeated
+    needed, later = ([pair.key for pair in queue.needed(now)] for now in (11.0, 500.0))
+    assert needed[:HOLD] == [given.pair.key for given in in_hand]  # somebody waits for these
+    assert len(set(needed)) == len(needed)
+    assert set(needed) - set(later) == repeated  # Ada went away: her repetitions wait until she is back
+
+
 @pytest.mark.parametrize("wrong", [{"overlap": 0}, {"repeat": 1.0}, {"repeat": -0.1}, {"goal": 0}])
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(InputError):

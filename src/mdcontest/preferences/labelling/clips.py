@@ -119,7 +119,7 @@ class Replayer:
             yield at
             if at < until:
                 action = stored.action[at]
-                obs = self._env.step(action if not actions.discrete else int(action))[0]
+                obs = self._env.step(int(action) if actions.discrete else np.array(action))[0]
 
 
 def _same(one: Any, other: Any) -> bool:

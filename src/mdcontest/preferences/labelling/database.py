@@ -112,6 +112,9 @@ class Database:
     def submit(self, statements: list[Statement]) -> Future[int]:
         """Done when the statements are committed, all or none; holds the number of rows that changed."""
         done: Future[int] = Future()
+        if not self._writer.is_alive():
+            done.set_exception(RunError(f"{self.path} is closed"))
+            return done
         self._waiting.put((statements, done))
         return done
 
@@ -124,7 +127,10 @@ class Database:
                     while (more := self._waiting.get_nowait()) is not None:
                         batch.append(more)
                     last = True
-                self._commit(connection, batch)
+                # A request cancelled while it waited is left out: nobody is told of it, and who sends it again finds
+                # nothing stored. The others cannot be cancelled any more, so that each of them takes its outcome.
+                if wanted := [request for request in batch if request[1].set_running_or_notify_cancel()]:
+                    self._commit(connection, wanted)
                 if last:
                     return
         finally:

@@ -48,7 +48,7 @@ class Given:
     answered: float = 0.0
     """When."""
     lapsed: bool = False
-    """Its lease ran out and somebody else has the pair now."""
+    """It is no longer shown: somebody else has the pair after its lease ran out, or its clips cannot be made."""
 
     @functools.cached_property
     def pair(self) -> Pair:

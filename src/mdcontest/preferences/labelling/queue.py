@@ -52,7 +52,7 @@ class _Person:
     done: list[Given] = field(default_factory=list)
     """In the order of the answers."""
     again: set[str] = field(default_factory=set)
-    """Ids of the givings that have a repetition."""
+    """Ids of the givings that have a repetition, or can have none."""
     looked: int = 0
     """Answers before this one need no repetition any more."""
 
@@ -106,9 +106,13 @@ class Queue:
         return True
 
     def drop(self, pair: Pair) -> None:
-        """Never give this pair, e.g. because its clips cannot be made."""
+        """Never give this pair, e.g. because its clips cannot be made; who has it in hand gets another instead."""
         self._wanting.pop(pair.key, None)
-        self._offers.setdefault(pair.key, _Offer(pair))
+        for given in self._offers.setdefault(pair.key, _Offer(pair)).given:
+            self._person(given.annotator).again.add(given.id)
+        for person in self._people.values():
+            for given in person.open:
+                given.lapsed = given.lapsed or given.pair.key == pair.key
 
     def free(self, now: float) -> int:
         """Pairs that could be given to somebody new."""
@@ -174,7 +178,7 @@ class Queue:
         """Take back what could not be handed out."""
         person = self._person(given.annotator)
         self._given.pop(given.id)
-        person.open.remove(given)
+        person.open = [other for other in person.open if other is not given]  # a dropped pair has left it already
         if given.repeat_of is None:
             self._offers[given.pair.key].given.remove(given)
         else:
@@ -240,9 +244,11 @@ class Queue:
         """How many people have a pair in hand."""
         return sum(any(given.runs(now) for given in person.open) for person in self._people.values())
 
-    def wanting(self) -> list[Pair]:
-        """Pairs with places left."""
-        return [offer.pair for offer in self._wanting.values()]
+    def needed(self, now: float) -> list[Pair]:
+        """Pairs whose clips must be there: first those in hand, repetitions too, then those with places left."""
+        in_hand = [given.pair for person in self._people.values() for given in person.open if given.runs(now)]
+        free = [offer.pair for offer in self._wanting.values()]
+        return list({pair.key: pair for pair in [*in_hand, *free]}.values())
 
     def progress(self, annotator: str) -> dict[str, int | str | None]:
         """A person's numbers: pairs answered, repetitions, how many of these agree, and the last giving answered."""

@@ -118,7 +118,7 @@ class Session:
             self._wanted.set()
             try:
                 await asyncio.wrap_future(self.database.give(fresh))
-            except InputError:
+            except (InputError, asyncio.CancelledError):  # they may not be stored, and nobody was told of them
                 for given in fresh:
                     self.queue.release(given)
                 raise
@@ -169,9 +169,11 @@ class Session:
         """Why there is no pair to look at, in words for the page."""
         if self.queue.reached:
             return "All comparisons that were wanted are there. Thank you!"
-        if self.queue.free(self._clock()):
+        now = self._clock()
+        lost = not all(map(self._is_filmed, self.queue.needed(now)))
+        if self.queue.free(now) and not lost:
             return "There are pairs, but none that you have not seen. Others may add more; this page looks for them."
-        if self.choice.places >= 2 and self._wanted.is_set():
+        if lost or (self.choice.places >= 2 and self._wanted.is_set()):
             return "The next clips are being filmed."
         left_out = f" {self.choice.left_out}." if self.choice.left_out else ""
         return f"There are no more pairs at the moment.{left_out} This page looks for new ones by itself."
@@ -194,7 +196,7 @@ class Session:
     async def _refill(self) -> None:
         """Film what people have in hand and is not there, then new pairs until enough lie ready."""
         self._wanted.clear()
-        for pair in self.queue.wanting():
+        for pair in self.queue.needed(self._clock()):
             if not self._is_filmed(pair):
                 await self._film(pair)
         now = self._clock()
@@ -204,8 +206,7 @@ class Session:
             self._wanted.set()
             drawn = await asyncio.to_thread(self.choice.draw, 2 * wanted - free, self._is_known)
             for pair in drawn:
-                if await self._film(pair):
-                    self.queue.offer(pair)
+                await self._offer(pair)
             self._wanted.clear()
         if not drawn:
             with contextlib.suppress(TimeoutError):
@@ -217,6 +218,15 @@ class Session:
     def _is_filmed(self, pair: Pair) -> bool:
         return self.studio.has(pair.one) and self.studio.has(pair.other)
 
+    async def _offer(self, pair: Pair) -> None:
+        """Add a new pair; the more in a row cannot be filmed the longer the pause, for new ones hardly ever run out."""
+        if await self._film(pair):
+            self._in_a_row = 0
+            self.queue.offer(pair)
+        else:
+            self._in_a_row += 1
+            await asyncio.sleep(min(LONGEST_PAUSE, 0.01 * 2.0 ** min(self._in_a_row, 50)))
+
     async def _film(self, pair: Pair) -> bool:
         """Whether both clips are there; a pair without is never given, and the reason is shown."""
         try:
@@ -225,10 +235,7 @@ class Session:
         except ClipError as error:
             self.queue.drop(pair)
             self._complain(f"a pair was left out: {error}")
-            self._in_a_row += 1
-            await asyncio.sleep(min(LONGEST_PAUSE, 0.01 * 2**self._in_a_row))
             return False
-        self._in_a_row = 0
         return True
 
     async def _film_one(self, segment: Segment) -> None:
