@@ -13,6 +13,7 @@ from judging import short
 from selections import NAMES, SUITE
 from tables_as_text import table
 
+from mdcontest.experiments.store import Run
 from mdcontest.report.statistics import student_interval
 
 NOTES = Path(__file__).parent / "second-look.md"
@@ -71,26 +72,25 @@ def _readings(evidence: Evidence) -> str:
 def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
     """Mean returns of the other code base over its last quarter, and of ours over the same steps."""
     rows, last = [], max(other["step"])
-    for task in dict.fromkeys(other["task"]):
-        for name in dict.fromkeys(other["algorithm"]):
-            theirs: dict[int, list[float]] = {}
-            for key in zip(*(other[column] for column in ("task", "algorithm", "seed", "step", "return")), strict=True):
-                if key[:2] == (task, name) and key[3] > 0.75 * last:
-                    theirs.setdefault(key[2], []).append(key[4])
-            ours = [
-                np.mean(
-                    [
-                        r
-                        for s, r in zip(run.episodes["step"], run.episodes["return"], strict=True)
-                        if 0.75 * last < s <= last
-                    ]
-                )
-                for run in evidence.store("suite").runs
-                if (run.task, run.algorithm) == (task, name)
-            ]
-            means = [float(np.mean(found)) for found in theirs.values()]
-            cells = (shown(student_interval(found) if found else None) for found in (means, ours))
-            rows.append([short(task), NAMES[name], *cells])
-    head = ["task", "algorithm", "Stable-Baselines3 with the cumulant", "this library"]
+    for task, name in dict.fromkeys(zip(other["task"], other["algorithm"], strict=True)):
+        theirs: dict[int, list[float]] = {}
+        for key in zip(*(other[column] for column in ("task", "algorithm", "seed", "step", "return")), strict=True):
+            if key[:2] == (task, name) and key[3] > 0.75 * last:
+                theirs.setdefault(key[2], []).append(key[4])
+        ours = [
+            _late_return(run, 0.75 * last, last)
+            for run in evidence.store("suite").runs
+            if (run.task, run.algorithm) == (task, name)
+        ]
+        means = [float(np.mean(found)) for found in theirs.values()]
+        cells = (shown(student_interval(found) if found else None) for found in (means, ours))
+        rows.append([short(task), NAMES[name], *cells])
+    head = ["task", "algorithm", "on Stable-Baselines3", "this library"]
     text = f"Return between {0.75 * last:,.0f} and {last:,} steps (`python paper/independent.py`).\n\n"
     return f"### The same on another code base\n\n{text}" + table(head, rows)
+
+
+def _late_return(run: Run, after: float, last: float) -> float:
+    """The mean over a part of training."""
+    steps, returns = (np.array(run.episodes[name]) for name in ("step", "return"))
+    return float(returns[(steps > after) & (steps <= last)].mean())

@@ -1,9 +1,11 @@
 """What the commands in paper/ accept, where they write, and what a dry run says it would take."""
 
 import argparse
+import contextlib
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import comparison_horizon
 import eta_search
@@ -21,6 +23,7 @@ from dry_runs import hours_of, rows_of
 from mdcontest.errors import InputError
 from mdcontest.experiments import cost
 from mdcontest.experiments.sweep import Sweep
+from mdcontest.tables import read_table
 
 TINY = {"num_steps": 256, "minibatches": 2, "epochs": 1, "hidden": [8]}
 
@@ -208,7 +211,32 @@ def test_the_second_look_finds_its_folder_before_it_trains(run_independent, tmp_
     for arguments, expected in (
         (["--out", tmp_path / "file"], f"error: cannot make the folder {tmp_path / 'file'}"),
         (["--out", tmp_path, "--jobs", 0], "error: --jobs must be at least 1, got 0"),
+        (["--out", tmp_path, "--tasks", "Ant-v5"], "error: there is no second look at Ant-v5; there is one at Hopper"),
     ):
         code, error, trained = run_independent(*arguments)
         assert (code, error.count("\n"), trained) == (2, 1, [])
         assert error.startswith(expected)
+
+
+def test_a_second_look_at_one_task_leaves_the_others(tmp_path, monkeypatch):
+    """Numbers are made up: each job's curve is its seed."""
+
+    def made_up(job):
+        head = dict(zip(("task", "algorithm", "seed"), job, strict=True))
+        return [head | {"step": step, "return": float(job[2] + len(later))} for step in (1, 2)]
+
+    pool = contextlib.nullcontext(SimpleNamespace(map=lambda function, jobs: map(made_up, jobs)))
+
+    later = []
+    monkeypatch.setattr(independent, "ProcessPoolExecutor", lambda workers: pool)
+    monkeypatch.setitem(sys.modules, "stable_baselines3", argparse)
+    monkeypatch.setattr(independent, "POINTS", 2)
+    for tasks in ([], ["--tasks", "Hopper-v5"]):
+        monkeypatch.setattr(sys, "argv", ["independent.py", "--out", str(tmp_path), *tasks])
+        assert independent.main() == 0
+        later.append("another time")
+    table = read_table(tmp_path / "independent.parquet", independent.FORMAT, independent.SCHEMA)
+    columns = (table[name] for name in ("task", "seed", "return"))
+    found = {(task, seed): value for task, seed, value in zip(*columns, strict=True)}
+    assert found == {("Hopper-v5", s): s + 1.0 for s in range(3)} | {("InvertedPendulum-v5", s): s for s in range(3)}
+    assert len(table["seed"]) == 2 * 3 * 2 * 2
