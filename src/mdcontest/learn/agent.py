@@ -20,9 +20,10 @@ from mdcontest.learn.iterates import Mixture
 from mdcontest.learn.learner import Algorithm, Iteration, Learner
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.margins import require_readable
+from mdcontest.learn.places import place_of
 from mdcontest.learn.policy import Policy
 from mdcontest.learn.returned import ReturnedPolicy
-from mdcontest.learn.runs import DESCRIPTION, FINISHED, RunFolder, describe, save_copy
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, KnownCheckpoint, RunFolder, describe, save_copy
 from mdcontest.settings import LARGEST_SEED, Settings, make_settings, paper_settings
 from mdcontest.tasks import Task
 
@@ -68,8 +69,8 @@ class Agent:
         self.resumed_exactly = True
         """False after a load whose environments could not continue their episodes."""
         self._folder: RunFolder | None = None
-        self.known_checkpoints: dict[Path, str] = {}
-        """The newest checkpoint this agent wrote or read, by folder: only its own run does it write to."""
+        self.known_checkpoints: dict[Path, KnownCheckpoint] = {}
+        """The newest checkpoint this agent wrote or read, by full path: only its own run does it write to."""
         self.is_learning = False
         self.is_closed = False
         self._whole = True
@@ -171,9 +172,10 @@ class Agent:
             raise InputError(f"checkpoint_every must be at least 1 iteration and whole, got {checkpoint_every!r}")
         attached = None
         if folder is not None:
-            path = Path(folder)
+            path = place_of(folder)
             lengths = self.log_lengths(path) if (path / DESCRIPTION).exists() else None
-            attached = RunFolder(path, describe(self, int(checkpoint_every), tensorboard), lengths)
+            description = describe(self, int(checkpoint_every), tensorboard)
+            attached = RunFolder(path, description, lengths, goes_on=path == self.folder)
             attached.open(self)
         place = None if attached is None else attached.path
         try:
@@ -289,11 +291,7 @@ class Agent:
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder, as training with `folder=` does; `load_agent` reads it."""
         self._require_whole()
-        try:
-            path = Path(folder)
-        except TypeError:
-            raise InputError(f"folder must be a path, got {folder!r}") from None
-        save_copy(self, path)
+        save_copy(self, place_of(folder))
 
     def checkpoint(self) -> None:
         """Write a checkpoint into the run's folder now, from within a callback; they are also written on schedule."""

@@ -83,6 +83,10 @@ class CumulantScale:
             self.running[env] = before
         return sums
 
+    def begin_episodes(self) -> None:
+        """Every environment starts anew; what is known of the deviation stays."""
+        self.running[:] = 0.0
+
     def record(self) -> dict[str, Any]:
         """What a checkpoint holds."""
         return {"count": self.count, "mean": self.mean, "square": self.square, "running": self.running.tolist()}

@@ -38,7 +38,7 @@ def export_logs(folder: Path, description: dict[str, Any]) -> None:
 
 def identity_columns(folder: Path, description: dict[str, Any], count: int) -> dict[str, list[Any]]:
     """The columns of IDENTITY for that many rows."""
-    values = [folder.name, description["task"]["name"], description["algorithm"], description["seed"]]
+    values = [folder.resolve().name, description["task"]["name"], description["algorithm"], description["seed"]]
     return {name: [value] * count for name, value in zip(IDENTITY, values, strict=True)}
 
 

@@ -6,6 +6,7 @@ averaged over T_C steps) and the surrogate that the update maximises.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,8 @@ class Learner:
         if settings.returned == "cloned":
             self.cloning_buffer = cloning.CloningBuffer(observations.size + (1 if actions.discrete else actions.size))
         self.cloned: Any = None
+        self.cloned_moments: Moments | None = None
+        """The statistics it was cloned with; None where an older version stored a clone without them."""
         self.iteration, self.steps = 0, 0
         self.started = False
         """Whether the environments are in their episodes; not so after a load that could not put them there."""
@@ -80,6 +83,7 @@ class Learner:
         """Steps 1 to 3 of the algorithms."""
         if not self.started:
             self.collector.start(self.policy.moments, self.iteration, self.steps)
+            self.scale.begin_episodes()  # after a load, it still has the sums of those that could not go on
             self.started = True
         # 1. Estimate occupancy measure
         rollout = self.collector.collect(self.policy, self.rngs["actions"], self.steps)
@@ -181,7 +185,12 @@ class Learner:
             actor, moments = self.params["actor"], self.policy.moments
             with jax.default_device(jax.devices("cpu")[0]):
                 cloned = cloning.clone(self.cloning_buffer, actor, moments, self.settings, self.rngs["cloning"])
-            self.cloned = jax.device_get(cloned)
+            self.cloned, self.cloned_moments = jax.device_get(cloned), copy.deepcopy(moments)
+
+    @property
+    def clone(self) -> Policy | None:
+        """The cloned policy, once there is one; the same however long training goes on after it."""
+        return None if self.cloned is None else Policy(self.cloned, self.cloned_moments or self.policy.moments)
 
 
 def _one_a_row(compare: Any, batch: Outcomes, opponents: Outcomes) -> Array:

@@ -14,7 +14,8 @@ from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.learn.checkpoint import identity, list_checkpoints, read_checkpoint
 from mdcontest.learn.margins import run_task_record, with_kept_margin
 from mdcontest.learn.persist import restore_learner
-from mdcontest.learn.runs import DESCRIPTION, RunFolder, read_description
+from mdcontest.learn.places import place_of
+from mdcontest.learn.runs import DESCRIPTION, KnownCheckpoint, RunFolder, read_description
 from mdcontest.tasks import Task
 
 
@@ -23,12 +24,9 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
 
     A task of your own that is not registered must be passed again: a file never brings code with it.
     """
-    try:
-        path = Path(folder)
-    except TypeError:
-        raise InputError(f"folder must be a path, got {folder!r}") from None
+    path = place_of(folder)
     description = read_description(path)
-    checkpoint, record = _read_newest(path)
+    newest, record = _read_newest(path)
     try:
         _require_same_run(description, record["run"], path)
         kind = ALGORITHMS[description["algorithm"]]
@@ -43,7 +41,7 @@ def load_agent(folder: str | Path, task: Task | None = None) -> Agent:
         if isinstance(error, InputError):
             raise
         raise FileFormatError(f"{path} is incomplete or of another version: {error!r}") from None
-    agent.known_checkpoints[path.resolve()] = checkpoint
+    agent.known_checkpoints[path] = KnownCheckpoint(newest, agent.learner.iteration, agent.call)
     return agent
 
 

@@ -16,7 +16,7 @@ from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.asked import ASK, AskedMargin
 from mdcontest.preferences.inputs import Field
 from mdcontest.preferences.learned import Learned
-from mdcontest.preferences.margin_files import load_margin
+from mdcontest.preferences.margin_files import DESCRIPTION, load_margin
 from mdcontest.tasks import Task
 from mdcontest.tasks.records import task_record
 
@@ -75,10 +75,17 @@ def _require_categories(task: Task, field: Field, z: Outcomes) -> None:
             )
 
 
-def keep_margin(task: Task, run: Path) -> None:
-    """Put a copy into the run's folder."""
-    if isinstance(task.margin, Learned):
-        task.margin.save(run / MARGIN)
+def keep_margin(task: Task, run: Path, own: bool) -> None:
+    """Put a copy into a run's folder; `own`: the folder that the task's margin is fitted in, where it is asked for.
+
+    The margin there is the one trained on, or a newer one that was fitted meanwhile and is about to be taken up.
+    """
+    asked = task.margin if isinstance(task.margin, AskedMargin) else None
+    if asked and own and (run / MARGIN / DESCRIPTION).is_file():
+        return
+    margin = asked.current if asked else task.margin
+    if isinstance(margin, Learned):
+        margin.save(run / MARGIN)
 
 
 def with_kept_margin(task: Task, entry: dict[str, Any], run: Path) -> Task:

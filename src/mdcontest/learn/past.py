@@ -82,8 +82,8 @@ def _cloned_after(agent: Agent, k: int) -> Policy:
             f"{agent.task.name}: the run kept no outcomes to clone from; train it with returned = cloned, or ask for "
             "the mixture, which needs none"
         )
-    if k == len(learner.iterates) and learner.cloned is not None:
-        return Policy(learner.cloned, copy.deepcopy(learner.policy.moments))
+    if k == len(learner.iterates) and (clone := learner.clone) is not None:
+        return Policy(clone.weights, copy.deepcopy(clone.moments))
     start = _policy_after(agent, k * agent.settings.batch_size)
     rng = np.random.default_rng([agent.seed, k])
     with jax.default_device(jax.devices("cpu")[0]):

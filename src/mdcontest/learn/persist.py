@@ -12,6 +12,7 @@ from mdcontest.errors import FileFormatError
 from mdcontest.learn import cloning, iterates
 from mdcontest.learn.iterates import Iterates
 from mdcontest.learn.learner import Learner
+from mdcontest.learn.policy import Moments
 from mdcontest.learn.rows import Rows
 from mdcontest.learn.update import Averages
 from mdcontest.outcomes import Outcomes
@@ -20,7 +21,7 @@ from mdcontest.tasks import ObservationReader
 
 def learner_record(learner: Learner) -> dict[str, Any]:
     """Numbers, texts and arrays from which `restore_learner` goes on bit for bit."""
-    moments, opponents = learner.policy.moments, learner.opponents
+    opponents = learner.opponents
     return {
         "iteration": learner.iteration,
         "steps": learner.steps,
@@ -28,7 +29,7 @@ def learner_record(learner: Learner) -> dict[str, Any]:
         "params": learner.params,
         "optimiser": [np.asarray(leaf) for leaf in jax.tree.leaves(learner.optimiser_state)],
         "averages": [float(value) for value in learner.averages],
-        "moments": {"count": moments.count, "mean": moments.mean, "square": moments.square},
+        "moments": _moments_record(learner.policy.moments),
         "scale": learner.scale.record(),
         "queue": _outcomes_record(opponents.queue),
         "first": _outcomes_record(opponents.first),
@@ -37,6 +38,7 @@ def learner_record(learner: Learner) -> dict[str, Any]:
         "iterates": learner.iterates.rows.record(),
         "cloning": None if learner.cloning_buffer is None else learner.cloning_buffer.record(),
         "cloned": learner.cloned,
+        "cloned_moments": None if learner.cloned_moments is None else _moments_record(learner.cloned_moments),
     }
 
 
@@ -57,8 +59,7 @@ def _restore(learner: Learner, record: dict[str, Any], run: Path) -> bool:
     learner.optimiser_state = jax.tree.unflatten(structure, record["optimiser"])
     learner.averages = Averages(*(np.float32(value) for value in record["averages"]))
     moments = learner.policy.moments
-    saved = record["moments"]
-    moments.count, moments.mean, moments.square = saved["count"], saved["mean"].copy(), saved["square"].copy()
+    _restore_moments(moments, record["moments"])
     learner.policy.update(learner.params["actor"])
     learner.scale.restore(record["scale"])
     observations = learner.task.spaces[0]
@@ -68,6 +69,8 @@ def _restore(learner: Learner, record: dict[str, Any], run: Path) -> bool:
         rng.bit_generator.state = record["generators"][name]
     learner.iteration, learner.steps = record["iteration"], record["steps"]
     learner.cloned = record["cloned"]
+    if (saved := record.get("cloned_moments")) is not None:  # older checkpoints have a clone without them
+        learner.cloned_moments = _restore_moments(type(moments)(len(moments.mean)), saved)
     rows = Rows.open(run / iterates.FILE, record["iterates"])
     learner.iterates = Iterates(learner.params["actor"], moments, rows)
     if learner.cloning_buffer is not None:
@@ -83,6 +86,15 @@ def _require_same_shapes(ours: Any, theirs: Any, run: Path) -> None:
         found = {name: np.shape(value) for name, value in theirs[part].items()}
         if wanted != found:
             raise FileFormatError(f"{run}: the {part} has the layers {found}, this task and settings need {wanted}")
+
+
+def _moments_record(moments: Moments) -> dict[str, Any]:
+    return {"count": moments.count, "mean": moments.mean, "square": moments.square}
+
+
+def _restore_moments(moments: Moments, record: dict[str, Any]) -> Moments:
+    moments.count, moments.mean, moments.square = record["count"], record["mean"].copy(), record["square"].copy()
+    return moments
 
 
 def _outcomes_record(outcomes: Outcomes | None) -> dict[str, Any] | None:

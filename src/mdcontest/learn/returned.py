@@ -116,9 +116,8 @@ class ReturnedPolicy(ActingPolicy):
     @property
     def policy(self) -> Policy:
         """The last policy, or the cloned one where that is returned and ready."""
-        if self.learner.settings.returned == "cloned" and self.learner.cloned is not None:
-            return Policy(self.learner.cloned, self.learner.policy.moments)
-        return self.learner.policy
+        clone = self.learner.clone if self.learner.settings.returned == "cloned" else None
+        return clone or self.learner.policy
 
     @property
     def iterates(self) -> Iterates:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdcontest.arrays import Array, Ints
-from mdcontest.errors import RunError
+from mdcontest.errors import InputError, RunError
 from mdcontest.learn.policy import Moments, Policy
 from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
 from mdcontest.outcomes import Outcomes
@@ -187,7 +187,7 @@ class Collector:
 
     def record(self) -> dict[str, Any]:
         """Where every environment is; "environments" is None where they cannot tell."""
-        states = [save_environment(env) for env in self.envs]
+        states = [self._state_of(env) for env in self.envs]
         return {
             "environments": None if any(state is None for state in states) else states,
             "obs": self.obs.copy(),
@@ -195,6 +195,13 @@ class Collector:
             "length": self.length.copy(),
             "total_reward": self.total_reward.copy(),
         }
+
+    def _state_of(self, env: Any) -> Any:
+        try:
+            return save_environment(env)
+        except Exception as error:
+            what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            raise RunError(f"{self.task.name}: the state of the environment cannot be saved: {what}") from error
 
     def restore(self, record: dict[str, Any]) -> bool:
         """Go on from a record; False, with nothing done, if the environments can only `start` new episodes."""

@@ -27,11 +27,17 @@ class Rows:
 
     _whole: Rows | None = None
     """Whose file it is, where it is only the head of another table."""
+    _opened: IO[bytes]
 
     def __init__(self, width: int, path: Path | None = None) -> None:
         self.width, self.path = width, path
         self.count, self.checksum, self.writable = 0, 0, True
-        self._file: IO[bytes] = tempfile.TemporaryFile() if path is None else _open(path, "w+b")  # noqa: SIM115
+        self._opened = tempfile.TemporaryFile() if path is None else _open(path, "w+b")  # noqa: SIM115
+
+    @property
+    def _file(self) -> IO[bytes]:
+        """A head reads what the whole table has open by now: that may have been reopened, or have moved."""
+        return self._opened if self._whole is None else self._whole._file
 
     @property
     def row_bytes(self) -> int:
@@ -82,13 +88,13 @@ class Rows:
             return
         if path is not None and here:
             self._file.close()
-            self._file, self.writable = _open(path, "r+b"), True
+            self._opened, self.writable = _open(path, "r+b"), True
             self._file.truncate(self.count * self.row_bytes)
             return
         target = Rows(self.width, path)
         for first in range(0, self.count, step := max(1, CHUNK // self.width)):
             target.append(self.read(first, min(first + step, self.count)))
-        self._file, target._file = target._file, self._file  # the old file closes with the copy's shell
+        self._opened, target._opened = target._opened, self._opened  # the old file closes with the copy's shell
         self.path, self.writable = path, True
 
     def copy_to(self, path: Path) -> None:
@@ -108,7 +114,7 @@ class Rows:
         """The rows a checkpoint knows of, to read; damage is refused, what was appended later is ignored."""
         rows = object.__new__(cls)
         rows.width, rows.path, rows.count, rows.checksum = record["width"], path, record["count"], record["checksum"]
-        rows._file, rows.writable = _open(path, "rb"), False
+        rows._opened, rows.writable = _open(path, "rb"), False
         found, left = 0, rows.count * rows.row_bytes
         while left and (content := rows._file.read(min(left, CHUNK))):
             found, left = zlib.crc32(content, found), left - len(content)
@@ -121,8 +127,8 @@ class Rows:
 
     def __del__(self) -> None:
         # Agents come and go without anyone closing them; what matters is on disk after sync.
-        if hasattr(self, "_file") and self._whole is None:
-            self._file.close()
+        if hasattr(self, "_opened") and self._whole is None:
+            self._opened.close()
 
 
 def _same(one: Path | None, other: Path | None) -> bool:

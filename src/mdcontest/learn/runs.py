@@ -13,6 +13,7 @@ import contextlib
 import functools
 import platform
 import shutil
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from mdcontest.learn.export import export_logs
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.margins import keep_margin, run_task_record
 from mdcontest.learn.persist import learner_record
+from mdcontest.learn.places import require_text_name
 from mdcontest.learn.rollout import Episode
 
 if TYPE_CHECKING:
@@ -37,11 +39,22 @@ MAX_BYTES = 1 << 24
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
 
 
-class RunFolder:
-    """The folder an agent trains in."""
+@dataclass(frozen=True)
+class KnownCheckpoint:
+    """Which checkpoint it is, and when it was made: at what iteration, and of what call of learn."""
 
-    def __init__(self, path: Path, description: dict[str, Any], log_lengths: dict[str, int] | None) -> None:
-        self.path, self.description, self._log_lengths = path, description, log_lengths
+    identity: str
+    iteration: int
+    call: tuple[int, int]
+
+
+class RunFolder:
+    """The folder an agent trains in; `goes_on`: it has trained there until now."""
+
+    def __init__(
+        self, path: Path, description: dict[str, Any], log_lengths: dict[str, int] | None, goes_on: bool = False
+    ) -> None:
+        self.path, self.description, self._log_lengths, self._goes_on = path, description, log_lengths, goes_on
         self.logs: Logs | None = None
         self._lock: IO[bytes] | None = None
 
@@ -55,6 +68,7 @@ class RunFolder:
 
     def open(self, agent: Agent) -> None:
         """Take the folder for this process, or say who has it or why it is not this agent's."""
+        require_text_name(self.path)
         make_folder(self.path)
         require_own(agent, self.path)
         self._lock = lock_folder(self.path)
@@ -78,7 +92,7 @@ class RunFolder:
         """
         self.description = describe(agent, self.checkpoint_every, self.tensorboard)
         if agent.call[0] == 0 or read_description(self.path).get("task") != self.description["task"]:
-            keep_margin(agent.task, self.path)
+            keep_margin(agent.task, self.path, own=self._goes_on)
             self.checkpoint(agent)
         self.write(RUNNING)
 
@@ -108,6 +122,10 @@ class RunFolder:
         self.close()
 
     def finished(self, agent: Agent) -> None:
+        """Nothing is left to do; what the agent has become is on disk, also where the last checkpoint had failed."""
+        newest = agent.known_checkpoints.get(self.path)
+        if newest is None or (newest.iteration, newest.call) != (agent.learner.iteration, agent.call):
+            self.checkpoint(agent)
         export_logs(self.path, self.description)
         self.write(FINISHED, steps=agent.num_timesteps)
         self.close()
@@ -140,37 +158,39 @@ def require_own(agent: Agent, path: Path) -> None:
     """A folder that holds a run may only be written by the agent that wrote or read its newest checkpoint."""
     if not (path / DESCRIPTION).exists():
         return
-    known = agent.known_checkpoints.get(path.resolve())
+    known = agent.known_checkpoints.get(path)
     if known is None:
         raise InputError(
             f"{path} already holds a run; finish it with load_agent({str(path)!r}).resume(), or "
             f"mdcontest train --resume {path}, or name another folder"
         )
-    if known != newest_identity(path):
+    if known.identity != newest_identity(path):
         raise InputError(f"the run in {path} has gone on since this agent was loaded; load it again")
 
 
 def write_agent(agent: Agent, path: Path, log_lengths: dict[str, int] | None) -> None:
     """A checkpoint of the agent, remembered as the newest it knows of in that folder."""
     record = agent_record(agent) | {"logs": log_lengths}
-    agent.known_checkpoints[path.resolve()] = identity(write_checkpoint(path, agent.learner.iteration, record))
+    written = write_checkpoint(path, agent.learner.iteration, record)
+    agent.known_checkpoints[path] = KnownCheckpoint(identity(written), agent.learner.iteration, agent.call)
 
 
 def save_copy(agent: Agent, path: Path) -> None:
     """Everything about an agent in a folder of its own; the agent goes on where it was."""
     make_folder(path)
-    attached = agent.folder is not None and path.samefile(agent.folder) and agent.is_learning
-    lock = None if attached else lock_folder(path)  # inside a callback the folder is this agent's already
+    own = agent._folder if agent.folder is not None and path.samefile(agent.folder) else None
+    lock = None if own and agent.is_learning else lock_folder(path)  # in a callback the folder is this agent's already
     try:
         require_own(agent, path)
-        keep_margin(agent.task, path)
+        keep_margin(agent.task, path, own=own is not None)
         agent.learner.iterates.rows.copy_to(path / iterates.FILE)
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.copy_to(path / cloning.FILE)
         write_agent(agent, path, agent.log_lengths(path))
         status = FINISHED if agent.call[0] == agent.call[1] else RUNNING
-        description = describe(agent, 10, False) | {"status": status, "steps": agent.num_timesteps}
-        write_record(path / DESCRIPTION, FORMAT, description)
+        description = describe(agent, own.checkpoint_every, own.tensorboard) if own else describe(agent, 10, False)
+        more = {"status": status, "steps": agent.num_timesteps}
+        write_record(path / DESCRIPTION, FORMAT, description | more)
     finally:
         if lock is not None:
             lock.close()

@@ -70,8 +70,10 @@ class RunSpec:
 def run_name(task: Task, algorithm: str, seed: int, settings: Settings, steps: int) -> str:
     """Task, algorithm, seed, and a hash of everything that decides the result: the same for the same run."""
     content = {"task": task.settings, "settings": settings.record(), "steps": steps} | margin_entry(task)
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:8]
     name = re.sub(r"[^A-Za-z0-9._-]", "-", task.name)
+    if name != task.name:  # others may look the same; where the name is shown whole, it has never been in the hash
+        content["name"] = task.name
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:8]
     return f"{name}_{algorithm}_seed{seed}_{digest}"
 
 
@@ -79,7 +81,12 @@ def train(spec: RunSpec, progress: bool = False, callback: Any = None) -> Agent:
     """Run it, or finish it where it was interrupted, or only load it where it is done."""
     folder = Path(spec.folder)
     if (folder / DESCRIPTION).exists():
-        return load_agent(folder).resume(progress, callback, tensorboard=spec.tensorboard or None)
+        agent = load_agent(folder)
+        if agent.task.name != spec.task:
+            raise InputError(
+                f"{folder} holds a run of the task {agent.task.name!r}, not of {spec.task!r}; name another folder"
+            )
+        return agent.resume(progress, callback, tensorboard=spec.tensorboard or None)
     agent = spec.agent()
     return agent.learn(
         spec.steps,
