@@ -20,7 +20,7 @@ from mdcontest.learn.iterates import Mixture
 from mdcontest.learn.learner import Algorithm, Iteration, Learner
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.margins import require_readable
-from mdcontest.learn.places import place_of
+from mdcontest.learn.places import make_place, place_of
 from mdcontest.learn.policy import Policy
 from mdcontest.learn.returned import ReturnedPolicy
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, KnownCheckpoint, RunFolder, describe, save_copy
@@ -172,7 +172,7 @@ class Agent:
             raise InputError(f"checkpoint_every must be at least 1 iteration and whole, got {checkpoint_every!r}")
         attached = None
         if folder is not None:
-            path = place_of(folder)
+            path = make_place(folder)
             lengths = self.log_lengths(path) if (path / DESCRIPTION).exists() else None
             description = describe(self, int(checkpoint_every), tensorboard)
             attached = RunFolder(path, description, lengths, goes_on=path == self.folder)

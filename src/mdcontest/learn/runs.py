@@ -27,7 +27,6 @@ from mdcontest.learn.export import export_logs
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.margins import keep_margin, run_task_record
 from mdcontest.learn.persist import learner_record
-from mdcontest.learn.places import require_text_name
 from mdcontest.learn.rollout import Episode
 
 if TYPE_CHECKING:
@@ -68,8 +67,6 @@ class RunFolder:
 
     def open(self, agent: Agent) -> None:
         """Take the folder for this process, or say who has it or why it is not this agent's."""
-        require_text_name(self.path)
-        make_folder(self.path)
         require_own(agent, self.path)
         self._lock = lock_folder(self.path)
         try:

@@ -1,0 +1,225 @@
+"""A run's folder belongs to that run alone, wherever the process is by then, and a copy of it is whole."""
+
+import json
+import os
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from learned_margins import STEP, random_margin
+from mdcontest import tasks
+from mdcontest.errors import InputError
+from mdcontest.experiments.sweep import Sweep
+from mdcontest.learn import HPIClip, load_agent
+from mdcontest.learn.loading import same_parameters
+from mdcontest.learn.margins import MARGIN
+from mdcontest.learn.spec import RunSpec, run_name, train
+from mdcontest.preferences.asked import AskedMargin
+from mdcontest.preferences.margin_files import load_margin
+from mdcontest.tasks import registry
+
+TINY = {"num_steps": 32, "minibatches": 2, "epochs": 1, "hidden": (4,)}
+ITERATION = 32
+CLONED = {"returned": "cloned", "cloning_epochs": 1, "cloning_minibatches": 2}
+
+
+def new_agent(**settings):
+    return HPIClip(tasks.make("RPSContinuous"), 0, **TINY, **settings)
+
+
+def stop_after(iteration):
+    def callback(agent, progress):
+        if progress.iteration == iteration:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def interrupted(folder, iterations=3, stop=2, **options):
+    """A run that was stopped with a checkpoint of every iteration but the last."""
+    agent, options = new_agent(), {"checkpoint_every": 1} | options
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(iterations * ITERATION, False, stop_after(stop), folder=folder, **options)
+    return agent
+
+
+def description(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+# --- names ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd_names(monkeypatch):
+    """Tasks whose names differ only in what a folder's name cannot show."""
+    monkeypatch.setattr(registry, "_makers", dict(registry._makers))
+    names = ["左", "右", "A/b", "A:b", "A-b"]
+    for name in names:
+        tasks.register(name, lambda: tasks.make("RPSContinuous"))
+    return names
+
+
+def spec_of(name, out, steps=2 * ITERATION):
+    return RunSpec(name, "hpi-clip", 0, steps, "", settings=dict(TINY)).in_folder(out)
+
+
+def test_tasks_whose_names_look_alike_have_folders_of_their_own(odd_names, tmp_path):
+    specs = [spec_of(name, tmp_path) for name in odd_names]
+    assert len({spec.folder for spec in specs}) == len(specs)
+    assert [train(spec).task.name for spec in (*specs[:2], *specs[:2])] == [*odd_names[:2], *odd_names[:2]]
+    sweep = Sweep(tasks=odd_names, algorithms=["hpi-clip"], seeds=[0], steps=64, settings=TINY)
+    assert [spec.task for spec in sweep.runs(tmp_path)] == odd_names
+
+
+def test_an_ordinary_name_is_not_in_the_hash(odd_names):
+    """Recorded runs are found by their folder's name, so those of ordinary tasks must stay what they were."""
+    one, other = tasks.make("RPSContinuous"), tasks.make("A-b")
+    settings = HPIClip.choose_settings(one, None, TINY)
+    hashes = {run_name(task, "hpi-clip", 0, settings, 64).rpartition("_")[2] for task in (one, other)}
+    assert len(hashes) == 1
+
+
+def test_a_run_of_another_task_is_not_taken_for_the_one_asked_for(odd_names, tmp_path):
+    first = spec_of("左", tmp_path)
+    train(first)
+    wrong = RunSpec("右", "hpi-clip", 0, 2 * ITERATION, first.folder, settings=dict(TINY))
+    with pytest.raises(InputError, match=r"holds a run of the task '左', not of '右'"):
+        train(wrong)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are Unicode there")
+def test_a_folder_whose_name_is_no_text_is_refused_before_training(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    with pytest.raises(InputError, match=r"'caf\\udce9' is not UTF-8.*name another folder"):
+        new_agent().learn(ITERATION, False, folder=folder)
+    assert not folder.exists()
+    new_agent().learn(ITERATION, False, folder=tmp_path / "café")
+
+
+@pytest.mark.parametrize("folder", ["a\0b", "circle", 3])
+def test_a_folder_that_can_be_none_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for use in (load_agent, new_agent().save, lambda folder: new_agent().learn(ITERATION, False, folder=folder)):
+        with pytest.raises(InputError, match="folder"):
+            use(folder)
+
+
+# --- a process that changes its directory -----------------------------------------------------------------
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Two folders, and the process in the first."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    return tmp_path / "one", tmp_path / "two"
+
+
+@pytest.mark.parametrize("settings", [{}, CLONED], ids=["mixture", "cloned"])
+@pytest.mark.parametrize("how", ["learn", "save"])
+def test_a_relative_name_means_another_folder_elsewhere(how, settings, places, monkeypatch):
+    agent = new_agent(**settings).learn(2 * ITERATION, False, folder="run")
+    before = (places[0] / "run" / "iterates.f32").read_bytes()
+    monkeypatch.chdir(places[1])
+    agent.save("run") if how == "save" else agent.learn(ITERATION, False, folder="run")
+    copy = load_agent(places[1] / "run")
+    assert same_parameters(copy, agent)
+    assert len(copy.mixture.iterates) == len(agent.mixture.iterates)
+    assert (places[0] / "run" / "iterates.f32").read_bytes() == before
+    assert len(load_agent(places[0] / "run").mixture.iterates) == 2
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_run_goes_on_in_its_folder_when_the_process_has_moved(loaded, places, monkeypatch):
+    agent = interrupted("run")
+    agent = load_agent("run") if loaded else agent
+    monkeypatch.chdir(places[1])
+    agent.resume(progress=False)
+    assert agent.folder == places[0] / "run"
+    assert not list(places[1].iterdir())
+    monkeypatch.chdir(places[0])
+    assert same_parameters(load_agent("run"), agent)
+    assert description(places[0] / "run")["status"] == "finished"
+
+
+def test_a_run_that_is_finished_from_within_its_folder_knows_its_name(places, monkeypatch, run):
+    interrupted("myrun")
+    monkeypatch.chdir("myrun")
+    code, _, err = run("train", "--resume", ".", "--quiet")
+    assert code == 0, err
+    for name in ("progress.parquet", "episodes.parquet"):
+        assert set(pq.read_table(name).column("run").to_pylist()) == {"myrun"}
+
+
+# --- copies -----------------------------------------------------------------------------------------------
+
+
+def asking_agent(margin=None):
+    asked = AskedMargin(margin)
+    return HPIClip(tasks.make("RPSContinuous").with_margin(asked), 0, **TINY), asked
+
+
+def margin_in(folder):
+    return load_margin(folder / MARGIN).digest
+
+
+@pytest.mark.parametrize("how", ["save", "learn"])
+def test_a_copy_of_a_run_that_asks_has_its_margin(how, tmp_path):
+    fitted = [random_margin("skew", seed, fields=STEP) for seed in range(2)]
+    agent, asked = asking_agent()
+    agent.learn(ITERATION, False, folder=tmp_path / "run")
+    for margin in fitted:  # the second replaces the first, in the copy as in the agent
+        asked.current = margin
+        if how == "save":
+            agent.save(tmp_path / "copy")
+        else:
+            agent.learn(ITERATION, False, folder=tmp_path / "run")
+            agent.learn(ITERATION, False, folder=tmp_path / "copy")
+        assert margin_in(tmp_path / "copy") == margin.digest
+    copy = load_agent(tmp_path / "copy")
+    assert copy.task.margin.current.digest == fitted[1].digest
+    z = copy.learner.opponents.first
+    assert np.array_equal(copy.task.cumulant(z, z), agent.task.cumulant(z, z))
+
+
+def test_before_the_first_answer_a_copy_has_no_margin_either(tmp_path):
+    agent, _ = asking_agent()
+    agent.save(tmp_path)
+    assert load_agent(tmp_path).task.margin.current is None
+
+
+def test_a_newer_fit_in_a_runs_own_folder_stays(tmp_path):
+    """It was fitted meanwhile, by a process of its own, and is about to be taken up."""
+    old, new = (random_margin("skew", seed, fields=STEP) for seed in range(2))
+    agent, _ = asking_agent(old)
+
+    def fit_and_save(agent, progress):
+        assert margin_in(tmp_path) == old.digest
+        new.save(tmp_path / MARGIN)
+        agent.save(agent.folder)
+
+    agent.learn(ITERATION, False, fit_and_save, folder=tmp_path)
+    assert margin_in(tmp_path) == new.digest
+    agent.learn(ITERATION, False, folder=tmp_path)
+    assert margin_in(tmp_path) == new.digest
+
+
+def test_saving_in_its_own_folder_keeps_how_a_run_is_logged(tmp_path):
+    def save(agent, progress):
+        agent.save(agent.folder)
+
+    options = {"checkpoint_every": 3, "tensorboard": True}
+    agent = new_agent().learn(2 * ITERATION, False, save, folder=tmp_path / "run", **options)
+    agent.save(tmp_path / "run")
+    assert {name: description(tmp_path / "run")[name] for name in options} == options
+    load_agent(tmp_path / "run").save(tmp_path / "run")
+    assert {name: description(tmp_path / "run")[name] for name in options} == options
+    agent.save(tmp_path / "copy")
+    assert {name: description(tmp_path / "copy")[name] for name in options} == {
+        "checkpoint_every": 10,
+        "tensorboard": False,
+    }
