@@ -109,7 +109,7 @@ class Evidence:
     def reward_a_step(self, study: str, task: str, algorithm: str) -> st.Interval | None:
         """The mean over training of reward a step: comparable where episodes are of different lengths."""
         runs = [run for run in self.store(study).runs if (run.task, run.algorithm) == (task, algorithm)]
-        return st.student_interval([_reward_a_step(run) for run in runs]) if runs else None
+        return st.student_interval([earned_a_step(run) for run in runs]) if runs else None
 
     def finite(self, name: str) -> dict[str, Any] | None:
         """The table of that name of finite.py and its like, where it was made."""
@@ -150,7 +150,8 @@ def judged_by(run: Run, returned: str) -> Run:
     return other
 
 
-def _reward_a_step(run: Run) -> float:
+def earned_a_step(run: Run) -> float:
+    """Reward a step, the mean over training."""
     returns, lengths = (np.asarray(run.episodes[name], float) for name in ("return", "length"))
     return float(np.mean(returns / lengths))
 
