@@ -117,7 +117,7 @@ def test_flags_go_into_the_tables_of_a_file(tmp_path):
     assert (sweep.gap.every, sweep.gap.how) == (9000, {"restarts": 3})
     assert sweep.task_settings == {}
     both, _ = read_sweep(file, task_settings={"Reacher-NT": {"direction": "clockwise"}})
-    assert both.task_settings == {"Reacher-NT": {"direction": "clockwise"}}
+    assert both.task_settings == {"Reacher-NT": {"theta": 1.5, "direction": "clockwise"}}
 
 
 @pytest.mark.parametrize(

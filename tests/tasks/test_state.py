@@ -180,7 +180,8 @@ def test_a_state_that_no_file_can_hold_is_named(state, where, monkeypatch, tmp_p
     agent = HPIClip(Task(Walk, lambda z, w: z.reward - w.reward, name="Walk"), num_steps=64, minibatches=2, epochs=1)
     with pytest.raises(InputError) as caught:
         agent.learn(64, progress=False, folder=tmp_path / "run")
-    assert str(caught.value).startswith(f"the state that save_state of Walk gave{where}; a number that is not finite")
+    assert f"the state that save_state of Walk gave{where}; a number that is not finite" in str(caught.value)
+    assert str(caught.value).startswith("Walk: the state of the environment cannot be saved")
 
 
 @pytest.mark.parametrize("best", [np.array([np.nan, np.inf]), np.float64("inf"), np.float32("nan")])
