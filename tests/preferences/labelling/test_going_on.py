@@ -113,6 +113,31 @@ def test_cancelled_requests_change_nothing_and_can_be_made_again(dataset):
     assert {entry.label for entry in Dataset.open(dataset.path).entries()} == {"first", "second"}
 
 
+def test_an_answer_whose_request_was_cancelled_while_it_was_stored_counts_once(dataset):
+    """It is in the database by then: sent again it is found there, and the pair is not asked about again."""
+
+    async def use(session):
+        mine = (await held(session, "Ada"))[0]
+        with _busy(session.database.path):
+            task = asyncio.create_task(session.answer("Ada", mine.id, "first", "key", None))
+            await asyncio.sleep(0)
+            while not session.database._waiting.empty():
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.05)  # the writer has it in hand and waits for the other process
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        async with asyncio.timeout(10):
+            while not session.database.answers():
+                await asyncio.sleep(0.001)
+            for _ in range(2):
+                assert (await session.answer("Ada", mine.id, "first", "key", None)).label == "first"
+            assert session.progress("Ada")["answered"] == 1
+            assert mine.id not in {given.id for given in await held(session, "Ada")}
+
+    in_session(dataset, use)
+    assert [entry.label for entry in Dataset.open(dataset.path).entries()] == ["first"]
+
+
 @contextlib.contextmanager
 def _busy(path):
     """Within, another process writes to the database: requests wait."""

@@ -140,8 +140,10 @@ class Session:
                 raise ConflictError("this pair is answered already; undo the answer to change it") from None
             if (stored.given, stored.label) != (id, label):
                 raise ConflictError("this key was used for another answer; make a new one for each") from None
-            return stored
-        self.queue.answer(given, label, now)
+            made = stored
+        # Also one found stored: the request that stored it may have been cancelled before it came to this.
+        if made.withdrawn is None and given.label is None:
+            self.queue.answer(given, label, made.time)
         return made
 
     async def undo(self, annotator: str, id: str) -> bool:

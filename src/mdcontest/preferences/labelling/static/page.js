@@ -88,6 +88,7 @@ function undo() {
 }
 
 function sent(entry, reply) {
+  page.acts++; // a look under way may have been answered before this was stored: it would show the pair again
   if (entry.body.annotator === page.name) drawProgress(reply.progress);
   const undone = entry.path === "/api/undo";
   say(undone ? "The last answer was taken back. Look at the pair again." : `Saved: ${WORDS[entry.body.label]}.`);
@@ -96,6 +97,7 @@ function sent(entry, reply) {
 }
 
 function refused(entry, error) {
+  page.acts++;
   page.busy = false;
   say(`Not saved: ${error.message}`);
   page.current = null;
