@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 
+from mdcontest import tasks
 from mdcontest.examples import ROCK_PAPER_SCISSORS
 from mdcontest.learn.play import Trajectories
 from mdcontest.margins import Classes
@@ -13,6 +14,12 @@ from mdcontest.outcomes import Outcomes
 RPS = np.array(ROCK_PAPER_SCISSORS, float)
 TINY = {"num_steps": 64, "minibatches": 2, "epochs": 1, "hidden": (8,)}
 """Networks and batches for tests in which nothing has to be learned."""
+FAST = {"trajectories": 5, "steps": 128, "restarts": 1, "evaluation_steps": 100, "settings": TINY, "progress": False}
+"""For tests in which the best response has nothing to learn."""
+
+
+def corridor():
+    return tasks.make("RPSCorridor")
 
 
 def episodes_of(values, lengths, rewards=None):

@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import mdcontest as mdc
-from mdcontest import solvers
+from mdcontest import solvers, stationary
 from mdcontest.errors import FileFormatError, InputError
 
 CYCLE = [[0, 1, 0, -4], [-1, 0, -2, 4], [0, 2, 0, -3], [4, -4, 3, 0]]
@@ -238,3 +240,88 @@ def test_a_number_that_is_not_finite_is_not_written(tmp_path, ending):
     with pytest.raises(InputError, match="not finite"):
         dataclasses.replace(solution, gap=np.inf).save(tmp_path / f"s.{ending}")
     assert list(tmp_path.iterdir()) == []
+
+
+# --- states that are hardly ever left ------------------------------------------------------------------------
+
+
+def two_halves(p, states=5, seed=0, sparse=False):
+    """Two halves with random transitions among themselves; from each one state leads to the other with p and 3p."""
+    rng, half = np.random.default_rng(seed), states // 2
+    P = np.zeros((2 * half, 2, 2 * half))
+    for part in (slice(0, half), slice(half, 2 * half)):
+        P[part, :, part] = rng.dirichlet(np.ones(half), (half, 2))
+    P[0, :, half], P[half, :, 0] = p, [3 * p, p]
+    P /= P.sum(axis=2, keepdims=True)
+    matrix = sp.csr_array(P.reshape(-1, 2 * half)) if sparse else P
+    rewards = np.repeat([1.0, 0.0], 2 * half)
+    return mdc.Contest(matrix, np.eye(2 * half)[0], mdc.margins.RewardDifference(rewards)), P
+
+
+def exact_shares(P, rule):
+    """Frequencies by elimination over the rationals, of what the floats say but for diagonals."""
+    Q = [
+        [sum(Fraction(float(rule[s, a])) * Fraction(float(P[s, a, t])) for a in range(2)) for t in range(len(P))]
+        for s in range(len(P))
+    ]
+    for k in range(len(Q) - 1, 0, -1):
+        leaves = sum(Q[k][:k])
+        for i in range(k):
+            Q[i][k] /= leaves
+            for j in range(k):
+                Q[i][j] += Q[i][k] * Q[k][j]
+    nu = [Fraction(1)]
+    for k in range(1, len(Q)):
+        nu.append(sum(nu[i] * Q[i][k] for i in range(k)))
+    return np.array([float(share / sum(nu)) for share in nu])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("p", [1e-9, 1e-12, 1e-15, 1e-18, 1e-30])
+def test_frequencies_of_halves_that_hardly_meet(p, sparse):
+    contest, P = two_halves(p, states=8, sparse=sparse)
+    rule = np.random.default_rng(1).dirichlet([1, 1], 8)
+    np.testing.assert_allclose(mdc.occupancy(contest, rule).sum(axis=1), exact_shares(P, rule), rtol=1e-12)
+
+
+def test_a_rule_that_loses_is_not_called_unbeaten():
+    """Three states: balance ν0 p = ν2 p and ν1 = ν0 make it a third each; who stays in the last wins 2/3."""
+    p = 1e-16
+    P = np.zeros((3, 2, 3))
+    P[0, 0], P[0, 1], P[1], P[2] = [0, 1, 0], [0, 0, 1], [1, 0, 0], [p, 0, 1]
+    contest = mdc.Contest(P, [1, 0, 0], mdc.margins.RewardDifference([0, 0, 0, 0, 1, 1.0]))
+    rule = [[1, p], [1, 0], [1, 0]]
+    np.testing.assert_allclose(mdc.occupancy(contest, rule).sum(axis=1), [1 / 3] * 3)
+    assert mdc.optimality_gap(contest, rule) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("p", [1e-9, 1e-12, 1e-14])
+def test_what_is_certified_of_large_halves_is_true(p, monkeypatch):
+    """With eliminations for a few states only, as if there were thousands: gaps are proved from above or not at all."""
+    for module in ("mdcontest.elimination", "mdcontest.solvers.certifying"):
+        monkeypatch.setattr(f"{module}.FEW_STATES", 1)
+        monkeypatch.setattr(f"{module}.MOST_STATES", 1)
+    monkeypatch.setattr(stationary, "ELIMINATION_STATES", 1)
+    monkeypatch.setattr(stationary, "ELIMINATION_LIMIT", 1)
+    for seed in range(4):
+        contest, P = two_halves(p, states=40, seed=seed, sparse=True)
+        half = contest.num_states // 2
+        uniform = np.full((2 * half, 2), 0.5)
+        good = np.zeros((2 * half, 2))
+        good[:, 1] = 1  # it comes back with p only
+        good[half, 0], good[half, 1] = 1, 0  # and leaves the second half with 3p
+        gap = exact_shares(P, good)[:half].sum() - exact_shares(P, uniform)[:half].sum()
+        solution = mdc.solve(contest, solvers.HPI(1))
+        np.testing.assert_allclose(solution.rule, uniform)
+        assert solution.gap >= gap - 1e-12
+        x, within = stationary.solved_within(contest, uniform)
+        true = exact_shares(P, uniform)[:, None] * uniform
+        assert np.abs(x.reshape(true.shape) - true).sum() <= within + 1e-9
+
+
+def test_an_occupancy_that_may_be_wrong_says_so(monkeypatch):
+    monkeypatch.setattr("mdcontest.elimination.FEW_STATES", 1)
+    monkeypatch.setattr("mdcontest.elimination.MOST_STATES", 1)
+    contest, _ = two_halves(1e-14, states=40, sparse=True)
+    with pytest.warns(RuntimeWarning, match=r"may be off by .* use contest\.with_restart"):
+        mdc.occupancy(contest, np.full((40, 2), 0.5))

@@ -73,9 +73,9 @@ class Chain:
     def frequencies(self) -> Array:
         """ν(s) = lim 1/T Σ_t Pr(S_t = s) from μ, shape [S]; zero on transient states."""
         nu = np.zeros(len(self.time))
-        for members, weight in zip(self.recurrent_classes, self._absorption, strict=True):
+        for members, weight in zip(self.recurrent_classes, self.absorption, strict=True):
             if weight > 0:
-                nu[members] = weight * self._stationary(members)
+                nu[members] = weight * self.stationary(members)
         return nu[: self.num_states]
 
     def poisson(self, cumulant: Array) -> tuple[float, Array]:
@@ -95,42 +95,49 @@ class Chain:
         return float(solution[-1]), solution[: self.num_states]
 
     @cached_property
-    def _bordered(self) -> _Factors:
+    def _bordered(self) -> Factors:
         """K for the whole chain."""
         members = self.recurrent_classes[0]
-        return _Factors(_bordered(self.matrix, self._leaving, self.time, int(members[_busy(self.matrix, members)])))
+        return Factors(_bordered(self.matrix, self._leaving, self.time, int(members[_busy(self.matrix, members)])))
 
     @cached_property
-    def _anchored(self) -> _Factors:
+    def _anchored(self) -> Factors:
         """K for the whole chain, a dense one, with u on the state that is visited most."""
         K = self._bordered.matrix.copy()
         K[-1] = 0.0
         K[-1, int(np.argmax(self.frequencies))] = 1.0
-        return _Factors(K)
+        return Factors(K)
 
     @cached_property
     def _leaving(self) -> Array:
         return _leaving(self.matrix)
 
-    def _stationary(self, members: Ints) -> Array:
+    def stationary(self, members: Ints, factors: Factors | None = None) -> Array:
         """Stationary law of one recurrent class, in the time of its states, shape [len(members)]."""
-        # Transient states can take very long to leave; with them in the matrix, digits of the others would be lost.
+        K = factors or self.factors_of(members)
+        visits = K.solve(np.append(np.zeros(len(members)), 1.0), transposed=True)[:-1]
+        return self.in_time(members, np.maximum(visits, 0.0))
+
+    def factors_of(self, members: Ints) -> Factors:
+        """K for one recurrent class: transient states can take very long to leave, and would cost the others digits."""
         if len(members) == len(self.time):
-            visits = self._bordered.solve(np.append(np.zeros(len(self.time)), 1.0), transposed=True)[members]
-        else:
-            busy = _busy(self.matrix, members)
-            inner = _Factors(
-                _bordered(_restrict(self.matrix, members), self._leaving[members], self.time[members], busy)
-            )
-            visits = inner.solve(np.append(np.zeros(len(members)), 1.0), transposed=True)[:-1]
-        visits = np.maximum(visits, 0.0)
+            return self._bordered
+        busy = _busy(self.matrix, members)
+        return Factors(_bordered(self.within(members), self._leaving[members], self.time[members], busy))
+
+    def within(self, members: Ints) -> Any:
+        """The transitions among these states."""
+        return _restrict(self.matrix, members)
+
+    def in_time(self, members: Ints, visits: Array) -> Array:
+        """Visits to states of a class as shares of the time that they take."""
         total = float((visits * self.time[members]).sum())
         if not total > 0:
             raise InputError(LOST_IN_ROUNDING)
         return visits / total
 
     @cached_property
-    def _absorption(self) -> Array:
+    def absorption(self) -> Array:
         """The probability, from μ, of ending in each recurrent class."""
         classes = self.recurrent_classes
         if len(classes) == 1:
@@ -140,13 +147,13 @@ class Chain:
         absorbed = np.array([mu[members].sum() for members in classes])
         if len(transient):
             inside = _identity_minus(_restrict(self.matrix, transient), self._leaving[transient])
-            visits = _Factors(inside).solve(mu[transient], transposed=True)
+            visits = Factors(inside).solve(mu[transient], transposed=True)
             arrives = self.matrix[transient].T @ np.maximum(visits, 0.0)
             absorbed += np.array([arrives[members].sum() for members in classes])
         return absorbed / absorbed.sum()
 
 
-class _Factors:
+class Factors:
     """LU factors of a matrix, dense or sparse, with one step of iterative refinement a solve."""
 
     def __init__(self, matrix: Any) -> None:
@@ -158,15 +165,25 @@ class _Factors:
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """K⁻¹ b or K⁻ᵀ b."""
-        first = self._once(right, transposed)
+        first = self.once(right, transposed)
         with np.errstate(invalid="ignore", over="ignore"):  # what is no number is an error below
             missing = right - (self.matrix.T if transposed else self.matrix) @ first
-        solution = first + self._once(missing, transposed)
+        solution = first + self.once(missing, transposed)
         if not np.isfinite(solution).all():
             raise InputError(LOST_IN_ROUNDING)
         return solution
 
-    def _once(self, right: Array, transposed: bool) -> Array:
+    def inverse_norm(self) -> float:
+        """‖K⁻ᵀ‖₁, estimated: how much larger than an error in the equations one in the frequencies can be."""
+        if not sp.issparse(self.matrix):
+            inverse = float(lapack.dgecon(self.factors[0], 1.0, norm="I")[0])  # of ‖K‖ = 1
+            return 1 / inverse if inverse > 0 else np.inf
+        transposed, plain = (lambda right, trans=trans: self.factors.solve(right, trans=trans) for trans in "TN")
+        inverse = spla.LinearOperator(self.matrix.shape, matvec=transposed, rmatvec=plain, dtype=float)
+        return float(spla.onenormest(inverse, t=1))
+
+    def once(self, right: Array, transposed: bool) -> Array:
+        """The same without refinement."""
         if sp.issparse(self.matrix):
             return np.asarray(self.factors.solve(right, trans="T" if transposed else "N"))
         return np.asarray(lapack.dgetrs(*self.factors, right, trans=int(transposed))[0])

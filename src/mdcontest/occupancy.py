@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array, read_numbers
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
+from mdcontest.elimination import accurate_frequencies
 from mdcontest.errors import InputError, NotUnichainError
 from mdcontest.regenerative import Regenerative
 
 FACTORED_STATES = 800
 """Up to here chains are factored whatever they look like; beyond, those that can restart anywhere are swept."""
+
+DOUBTFUL = 1e-6
+"""Occupancies that may be further off than this are handed out with a warning."""
 
 
 def by_sweeps(contest: Contest) -> bool:
@@ -26,11 +32,25 @@ def occupancy(contest: Contest, rule: ArrayLike) -> Array:
     x(s, a) = ν(s) d(a|s) with ν the limiting average state frequencies. Periodic chains and transient states are
     fine; under a rule with several recurrent classes each is weighted by its probability of being reached from μ.
     """
+    x, off = occupancy_within(contest, rule)
+    if off > DOUBTFUL:
+        warnings.warn(
+            f"this occupancy may be off by {off:.1g} in all: the rule leaves some states so rarely that rounding hides "
+            "the rest; set tiny transition probabilities to zero, or use contest.with_restart(eps)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return x
+
+
+def occupancy_within(contest: Contest, rule: ArrayLike) -> tuple[Array, float]:
+    """x^{π,μ} and how far in ‖·‖₁ it may be off, where rounding can be felt; contests with a restart bound it anew."""
     d = contest.read_rule(rule)
     if by_sweeps(contest):
         nu, _ = Regenerative(contest.dynamics).chain_of_rule(d).frequencies(0.0)
-        return nu[:, None] * d
-    return Chain(contest.dynamics, d).frequencies[:, None] * d
+        return nu[:, None] * d, 0.0
+    nu, off = accurate_frequencies(Chain(contest.dynamics, d))
+    return nu[:, None] * d, off
 
 
 def decision_rule(x: ArrayLike) -> Array:

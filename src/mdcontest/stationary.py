@@ -25,6 +25,10 @@ LOST = 1e-10
 EPS = float(np.finfo(float).eps)
 LEAST_RESTART = 1e-9
 """Restarts rarer than this are too near to rounding for the bound."""
+SMALL = 1e-12
+"""Corrections that stop shrinking when they are this small are rounding, and nothing is known better than that."""
+CORRECTIONS = 10
+"""How often the law of a chain that LU loses digits of is corrected."""
 SWEEPS = 300
 """Steps of the chain that may improve the residual before the equations are solved instead."""
 SMALL_SHARE = 1 / 64
@@ -43,8 +47,7 @@ def occupancy_again(contest: Contest, rule: Array, near: Array, tol: float) -> t
         within = _by_restarts(contest, e, rule, near, tol * SMALL_SHARE)
         if within is not None:
             return within
-    x = solved_again(contest, rule)
-    return None if x is None else (x, 0.0)
+    return solved_within(contest, rule)
 
 
 def _by_restarts(contest: Contest, e: Array, rule: Array, near: Array, wanted: float) -> tuple[Array, float] | None:
@@ -81,8 +84,11 @@ def _by_restarts(contest: Contest, e: Array, rule: Array, near: Array, wanted: f
     return (x, within) if within <= wanted else None
 
 
-def solved_again(contest: Contest, rule: Array) -> Array | None:
-    """x^{d,μ}, shape [n], from equations; None if several recurrent classes can be reached from the start."""
+def solved_within(contest: Contest, rule: Array) -> tuple[Array, float] | None:
+    """x^{d,μ}, shape [n], from equations, and how far in ‖·‖₁ rounding may have moved it where that can be felt.
+
+    None if several recurrent classes can be reached from the start.
+    """
     states = contest.num_states
     chain = _chain(contest, np.maximum(rule, 0))
     reached = np.zeros(chain.shape[0], bool)
@@ -98,8 +104,9 @@ def solved_again(contest: Contest, rule: Array) -> Array | None:
     members = np.flatnonzero(label == final[0])
     inner = chain[members][:, members]
     nu = np.zeros(chain.shape[0])
-    nu[members] = _stationary(inner)
-    return (nu[:states, None] / nu[:states].sum() * rule).reshape(-1)
+    nu[members], lost = _stationary(inner)
+    share = nu[:states].sum()  # what is off counts for more where most visits are to the node of restarts
+    return (nu[:states, None] / share * rule).reshape(-1), (2 * lost / share if lost > 0 else 0.0)
 
 
 def _chain(contest: Contest, rule: Array) -> Any:
@@ -115,13 +122,15 @@ def _chain(contest: Contest, rule: Array) -> Any:
     return chain
 
 
-def _stationary(Q: Any) -> Array:
-    """Stationary law of an irreducible chain; no numbers where rounding has eaten it."""
+def _stationary(Q: Any) -> tuple[Array, float]:
+    """Stationary law of an irreducible chain, and what may be lost of it; no numbers where rounding has eaten it."""
     size = Q.shape[0]
     if size <= ELIMINATION_STATES:
-        return _eliminate(Q.toarray())
+        return _eliminate(Q.toarray()), 0.0
     nu, lost = _sparse_stationary(Q)
-    return _eliminate(Q.toarray()) if lost > LOST and size <= ELIMINATION_LIMIT else nu
+    if lost > LOST and size <= ELIMINATION_LIMIT:
+        return _eliminate(Q.toarray()), 0.0
+    return nu, lost if lost > LOST else 0.0
 
 
 def _eliminate(Q: Array) -> Array:
@@ -142,10 +151,31 @@ def _eliminate(Q: Array) -> Array:
 
 
 def _sparse_stationary(Q: Any) -> tuple[Array, float]:
-    """The same through sparse LU of the balance equations with the last one replaced by ν_last = 1; what may be lost.
+    """The same through sparse LU, and what may be lost.
+
+    Where that may be felt, it is solved again relative to the state that is visited most, and then corrected: relative
+    to one that is hardly ever visited, all others look as if they lost digits.
+    """
+    solved = _balanced(Q)
+    if solved is None or 4 * EPS * solved[2] <= LOST:
+        return (np.full(Q.shape[0], np.nan), np.inf) if solved is None else (solved[0], 0.0)
+    most = int(np.argmax(solved[0]))
+    order = np.append(np.delete(np.arange(Q.shape[0]), most), most)
+    moves = sp.csr_array(Q[order][:, order])
+    again = _balanced(moves)
+    if again is None:
+        return solved[0], 2.0
+    law, lost = _corrected(moves, *again)
+    nu = np.empty_like(law)
+    nu[order] = law
+    return nu, lost
+
+
+def _balanced(Q: Any) -> tuple[Array, Any, float] | None:
+    """ν from the balance equations A ν = b with the last one replaced by ν_last = 1; LU of A, and ‖A⁻¹‖₁ estimated.
 
     States that follow each other lie near each other in most contests, both ways; an ordering for such patterns fills
-    the factors half as much as the usual one.
+    the factors half as much as the usual one. None where A is singular in float64.
     """
     size = Q.shape[0]
     moves = Q - sp.diags_array(Q.diagonal())
@@ -154,10 +184,33 @@ def _sparse_stationary(Q: Any) -> tuple[Array, float]:
     A = sp.csc_array(balance[:, :-1])
     try:
         factors = spla.splu(A, permc_spec="MMD_AT_PLUS_A")
-    except RuntimeError:  # singular in float64
-        return np.full(size, np.nan), np.inf
+    except RuntimeError:
+        return None
     nu = np.append(factors.solve(-balance[:, [size - 1]].toarray().reshape(-1)), 1.0)
     inverse = spla.LinearOperator(
         A.shape, matvec=factors.solve, rmatvec=lambda right: factors.solve(right, "T"), dtype=float
     )
-    return np.asarray(nu / nu.sum()), EPS * float(spla.onenormest(inverse))
+    return np.asarray(nu / nu.sum()), factors, float(spla.onenormest(inverse, t=1))
+
+
+def _corrected(Q: Any, nu: Array, factors: Any, norm: float) -> tuple[Array, float]:
+    """ν with A δ = r solved again for r = what balance lacks, summed with more digits, while δ at least halves."""
+    long = sp.csr_array(Q).astype(np.longdouble)
+    moves = sp.csr_array(long - sp.diags_array(long.diagonal()))
+    leaving, into = moves.sum(axis=1), sp.csr_array(moves.T)
+    law: Any = nu.astype(np.longdouble)
+    size, floor = np.inf, max(SMALL, 4 * float(np.finfo(np.longdouble).eps) * norm)
+    for _ in range(CORRECTIONS):
+        lacks = (into @ law - leaving * law)[:-1].astype(float)
+        change = np.append(factors.solve(lacks), 0.0)
+        before, size = size, float(np.abs(change).sum())
+        if not size <= before / 2:
+            if before > floor:  # it leads nowhere
+                return nu, 2.0
+            size = before
+            break
+        law = law + change
+        law = law / law.sum()
+        if size <= EPS:
+            break
+    return np.maximum(law, 0).astype(float), min(2.0, 2 * size + floor)

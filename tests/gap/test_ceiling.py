@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import mdcontest as mdc
 from mdcontest import tasks
+from mdcontest.errors import InputError
 from mdcontest.gap.ceiling import ceiling
 from mdcontest.learn.play import sample_trajectories
 from mdcontest.margins import Aggregated, BestTwoOfThree, Classes, Dense, LowRank, Pairwise, Signs
@@ -166,12 +167,29 @@ def test_no_interval_reaches_above_the_margin_itself():
     assert found.value <= found.high <= 1
 
 
+@pytest.mark.parametrize("unit", [0.1, 0.3, 1 / 3, 7.0])
+def test_episodes_that_are_all_alike_leave_room_in_any_unit(unit):
+    """Fractions that are rounded do not make alike episodes differ."""
+    played = episodes_of([0, 1, 2, 0, 1, 2, 1] * 200, np.full(200, 7))
+    plain, scaled = (ceiling_of(Classes(observed, RPS * factor), played)[0] for factor in (1.0, unit))
+    assert plain.value < plain.high
+    assert scaled.high / unit == pytest.approx(plain.high)
+
+
 def test_the_ceiling_of_rewards_is_the_largest_less_the_mean():
     # Rewards 1 + 2 + 3 and 4 over four steps: 5/2 a step, of at most 10.
     rewards = np.array([1.0, 2.0, 3.0, 4.0])
     found, _ = ceiling_of(reward_difference(), episodes_of(np.zeros(4), [3, 1], rewards=rewards), largest_reward=10.0)
     assert found.value == 10 - 5 / 2
     assert found.low < found.value < found.high
+
+
+def test_a_largest_reward_that_a_step_exceeds_is_refused():
+    """The bound would be below what policies win, and a gap of zero would look proved."""
+    played = episodes_of(np.zeros(4), [3, 1], rewards=np.array([1.0, 2.0, 3.0, 4.0]))
+    with pytest.raises(InputError, match=r"declares a largest reward of 3\.5, and a step was worth 4"):
+        ceiling_of(reward_difference(), played, largest_reward=3.5)
+    assert ceiling_of(reward_difference(), played, largest_reward=4.0 - 1e-12)[0].value == pytest.approx(1.5)
 
 
 def rate_above(sup, draw, margin, repetitions):

@@ -212,7 +212,7 @@ def test_extragradient_needs_no_factorisation(margin, monkeypatch):
         raise AssertionError("a chain was factorised")
 
     with monkeypatch.context() as patch:
-        patch.setattr("mdcontest.chain._Factors.__init__", refuse)
+        patch.setattr("mdcontest.chain.Factors.__init__", refuse)
         proposal = Extragradient().propose(contest, 1e-9 * contest.margin.bound, silent)
     assert mdc.optimality_gap(contest, proposal.rule) <= proposal.history.gaps[-1] <= 1e-9 * contest.margin.bound
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mdcontest.arrays import Array
+from mdcontest.errors import InputError
 from mdcontest.gap.averages import interval, step_average, unseen
 from mdcontest.gap.bracket import Measured
 from mdcontest.learn.play import Trajectories
@@ -18,6 +19,8 @@ from mdcontest.margins import Margin, RewardDifference
 from mdcontest.tasks import Task
 
 RESAMPLES = 1000
+ROUNDING = 1e-9
+"""Errors up to this share of the largest margin are none."""
 GRID = 256
 """Feature values at which the samples' error is looked at."""
 
@@ -41,12 +44,13 @@ def ceiling(task: Task, theirs: Trajectories, confidence: float, rng: np.random.
     for part, own, candidates in parts:
         uniform = np.full(len(own), 1 / len(own))
         values = part.kernel_against(candidates, own, uniform)
-        value, limit = value + float(values.max()), limit + part.rows_bound(candidates)
+        bound = part.rows_bound(candidates)
+        value, limit = value + float(values.max()), limit + bound
         errors = _errors(part, own, candidates[_grid(values)], theirs, weights)
         above += errors.max(axis=1)
         below += (-errors).max(axis=1)
-    if not above.any():  # episodes that are all alike do not prove that there are no others
-        above += 2 * limit * unseen(len(lengths), confidence)
+        if np.abs(errors).max() <= ROUNDING * bound:  # all alike, which does not prove that there are no others
+            above += 2 * bound * unseen(len(lengths), confidence)
     tail = (1 + confidence) / 2
     high = min(value + float(np.quantile(above, tail)), max(limit, value))
     return Measured(value, value - float(np.quantile(below, tail)), high), ""
@@ -56,6 +60,11 @@ def _reward_ceiling(task: Task, margin: Margin, theirs: Trajectories, confidence
     if task.largest_reward is None:
         return None, "nothing is known: the task declares no largest reward (Task(largest_reward=…))"
     rewards = margin.rows(theirs.outcomes)
+    if rewards.max() > task.largest_reward + ROUNDING * max(1.0, abs(task.largest_reward)):
+        raise InputError(
+            f"{task.name} declares a largest reward of {task.largest_reward:g}, and a step was worth "
+            f"{rewards.max():g}: no bound follows from it; correct Task(largest_reward=…) or leave it out"
+        )
     average, variance = step_average(theirs, rewards)
     spread = float(max(np.abs(task.largest_reward - rewards).max(), np.abs(rewards).max()))
     found = interval(task.largest_reward - average, [(variance, len(theirs.lengths) - 1)], confidence, spread)

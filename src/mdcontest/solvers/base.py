@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mdcontest.arrays import Array, is_whole
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
-from mdcontest.occupancy import occupancy
+from mdcontest.occupancy import occupancy_within
 from mdcontest.solution import Certificate, History, Status
 from mdcontest.values import optimal_average_reward
 
@@ -101,6 +101,6 @@ def require_count(value: int, name: str) -> int:
 
 def certify(contest: Contest, rule: Array, actions: NDArray[np.intp] | None = None) -> Certificate:
     """(x, h, κ) for a rule: h are the relative values of a best response to it, κ = −max_sa[c + P h − h]."""
-    x = occupancy(contest, rule)
+    x, _ = occupancy_within(contest, rule)
     best = optimal_average_reward(contest, contest.margin.apply(x), actions)
     return Certificate(x, best.h, -best.excess)

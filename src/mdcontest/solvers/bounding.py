@@ -18,7 +18,7 @@ import numpy as np
 
 from mdcontest.arrays import Array, Ints
 from mdcontest.contest import Contest
-from mdcontest.occupancy import decision_rule, occupancy
+from mdcontest.occupancy import decision_rule, occupancy_within
 from mdcontest.transitions import Transitions
 from mdcontest.values import optimal_average_reward, state_action_values
 
@@ -59,10 +59,10 @@ class Bounding:
         return self._by_sweeps(rule, x.sum(axis=1), h, gap)
 
     def _exact(self, rule: Array) -> Bounded:
-        x = occupancy(self.contest, rule)
+        x, off = occupancy_within(self.contest, rule)
         best = optimal_average_reward(self.contest, self.contest.margin.apply(x), self._actions)
         self._actions = best.actions
-        return Bounded(max(0.0, best.excess), rule, x, best.h)
+        return Bounded(max(0.0, best.excess) + self.contest.margin.bound * off, rule, x, best.h)
 
     def _by_sweeps(self, rule: Array, nu: Array, h: Array, gap: float) -> Bounded:
         unit = self.contest.margin.bound

@@ -3,8 +3,8 @@
     gap(d) ≤ max_sa[c + P h − h] + bound·‖x^d − x‖₁,     c = M x.
 
 The last term is at most ‖F x‖₁ / ε where every pair has a common part ε of its transitions, such as a restart; without
-one x^d itself is solved for, and it is zero. Values as large as those of a restart of 1e-10 lose digits in P h − h, so
-what rounding can have done to it is part of the bound.
+one x^d itself is solved for, and it is what rounding can have done to that, mostly nothing. Values as large as those of
+a restart of 1e-10 lose digits in P h − h, so what rounding can have done to it is part of the bound, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.elimination import FEW_STATES, MOST_STATES, eliminated_occupancy
 from mdcontest.errors import InputError
-from mdcontest.occupancy import by_sweeps, decision_rule, flow_residual, occupancy
+from mdcontest.occupancy import by_sweeps, decision_rule, flow_residual, occupancy_within
 from mdcontest.solution import Certificate
 from mdcontest.solvers.base import Proposal
 from mdcontest.solvers.bounding import common_part
@@ -73,14 +73,14 @@ def _settled(contest: Contest, rule: Array, near: Array | None, h: Array | None)
             h is not None and np.isfinite(h).all() and np.ptp(h) > LARGE_VALUES * contest.margin.bound
         )
         rare = common < RARE and contest.num_states <= (MOST_STATES if slow else FEW_STATES)
-        return (eliminated_occupancy if rare else occupancy)(contest, rule), 0.0
+        return (eliminated_occupancy(contest, rule), 0.0) if rare else occupancy_within(contest, rule)
     x, off = near, np.inf
     if x is not None:
         nu = np.maximum(x, 0.0).sum(axis=1)
         x = (nu / nu.sum())[:, None] * rule  # the rule's own actions, whatever x was
         off = _distance(contest, x)
     if x is None or not off <= ACCURATE:
-        x = occupancy(contest, rule)
+        x, _ = occupancy_within(contest, rule)
         off = _distance(contest, x)
     if off > ACCURATE and common < RARE and contest.num_states <= MOST_STATES:
         return eliminated_occupancy(contest, rule), 0.0
