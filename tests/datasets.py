@@ -29,6 +29,11 @@ def filled(path, trajectories, task=None):
     return dataset, dataset.add_trajectories(trajectories)
 
 
+def ended_and_cut_off(path):
+    """A trajectory of five steps that ended, one of four that was cut off."""
+    return filled(path, [trajectory(0, 5), trajectory(1, 4, terminated=False)])
+
+
 def compared(ids, rng, count, length=1, **more):
     """Comparisons of random first steps."""
     labels = ["first", "second", "equal", "incomparable", 0.25, -1.0]

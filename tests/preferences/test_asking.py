@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mdcontest as mdc
+from fitted_margins import STEP, random_margin
 from mdcontest.learn import asking as asking_module
 from mdcontest.learn.asking import MARGIN, Asking, AskSettings
 from mdcontest.learn.spec import find_runs
@@ -120,6 +121,25 @@ def test_how_to_ask_without_asking_is_an_error(tmp_path):
     assert code == 2
     assert one_clear_line(err)
     assert "--pace is for runs that ask people: add --margin ask" in err
+
+
+@pytest.mark.parametrize(("algorithm", "critic"), [(mdc.HPIClip, "discounted"), (mdc.HPI, "average")])
+def test_a_policy_stays_as_it_is_until_somebody_has_spoken(algorithm, critic):
+    task, tiny = mdc.tasks.make("RPSContinuous"), {"num_steps": 64, "minibatches": 2, "epochs": 2, "hidden": (8,)}
+    agent = algorithm(task.with_margin(AskedMargin()), 0, **tiny, critic=critic)
+    before, rates = agent.learner.params, []
+    optimiser, averages = agent.learner.optimiser_state, agent.learner.averages
+    agent.learn(4 * 64, False, lambda agent, progress: rates.append(progress.learning_rate))
+    for part in before:
+        assert all(np.array_equal(value, agent.learner.params[part][name]) for name, value in before[part].items())
+    assert rates == [0.0] * 4
+    assert agent.learner.optimiser_state is optimiser, "no momentum towards the critic's errors"
+    assert agent.learner.averages is averages
+    assert agent.learner.scale.count == 0, "the first margin is not scaled by zeros"
+    agent.task.margin.current = random_margin("skew", fields=STEP)
+    agent.learn(64, False, lambda agent, progress: rates.append(progress.learning_rate))
+    assert rates[-1] > 0
+    assert agent.learner.scale.count == 64
 
 
 @pytest.mark.timeout(200)

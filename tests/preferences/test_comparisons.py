@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mdcontest.errors import InputError
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences import Comparisons, Segments
-from mdcontest.preferences.batches import STEPS, Table
+from mdcontest.preferences.batches import CROSS_PAIRS, CROSSED, STEPS, Table, points
 from mdcontest.preferences.comparisons import concatenate_comparisons
 from mdcontest.preferences.fit import split
 
@@ -32,8 +32,10 @@ def test_rows_of_segments(seed):
 @given(st.integers(0, 10**6))
 def test_weights_of_a_segment_sum_to_one(seed):
     rng = np.random.default_rng(seed)
+    most = int(rng.choice([20, 3 * STEPS]))  # of the longer ones an update looks at some steps only
+    rows = 4 * STEPS
     data = Comparisons.of_segments(
-        rng.normal(size=(40, 2)), segments(rng, 5, 40, 20), segments(rng, 5, 40), np.zeros(5)
+        rng.normal(size=(rows, 2)), segments(rng, 5, rows, most), segments(rng, 5, rows), np.zeros(5)
     )
     table = Table.of_comparisons(np.asarray(data.outcomes, np.float32), data, False)
     whole = table.side(table.first.rows())
@@ -44,17 +46,59 @@ def test_weights_of_a_segment_sum_to_one(seed):
     assert drawn.weight.shape[1] <= max(STEPS, 1)
 
 
+@pytest.mark.parametrize("longest", [2, CROSS_PAIRS, STEPS])
+def test_cross_pairs_are_drawn_whatever_the_length(longest):
+    """Each update of the general model sees CROSS_PAIRS pairs of any two steps, and none that is not there."""
+    rng, inputs = np.random.default_rng(0), np.zeros((2 * longest, 1), np.float32)
+    one, other = (
+        Segments(np.array([start]), np.array([length]), np.array([0])) for start, length in ((0, longest), (longest, 1))
+    )
+    table = Table.of_comparisons(inputs, Comparisons.of_segments(inputs, one, other, [0.0]), True)
+    first, second = table.rows(np.zeros(5000, int), rng)
+    assert first.shape == second.shape == (5000, CROSS_PAIRS)
+    assert (second == longest).all()
+    for place in (0, CROSS_PAIRS - 1):
+        assert set(first[:, place]) == set(range(longest))
+
+
+@given(st.integers(0, 10**6), st.sampled_from([4, CROSSED, CROSSED + 2, 300]))
+def test_points_of_segments(seed, most):
+    """They lie in the segment, one in each equal part of it, and count as much as it has steps, of ⊥ and of others."""
+    side = segments(np.random.default_rng(seed), 8, 400, most)
+    rows, weight = points(side)
+    np.testing.assert_allclose(weight.sum(axis=1), 1)
+    np.testing.assert_allclose((weight * (rows == -1)).sum(axis=1), side.ended / side.steps)
+    assert not weight[rows == -2].any()
+    for i, found in enumerate(rows):
+        steps, parts = found[found >= 0] - side.start[i], min(side.length[i], CROSSED)
+        assert len(steps) == parts
+        assert (steps < side.length[i]).all()
+        assert (np.abs(steps * parts / max(side.length[i], 1) - np.arange(parts)) < 1).all()
+
+
+def test_points_are_no_comb():
+    """Of clips with a period every phase is seen, about as often as the others."""
+    for period in (2, 3, 4, 5, 8):
+        for length in (32, 48, 50, 64, 128, 240):
+            (rows,) = points(Segments(np.array([0]), np.array([length]), np.array([0])))[0]
+            seen = np.bincount(rows % period, minlength=period)
+            assert seen.max() <= 0.75 * CROSSED, (period, length)
+            assert seen.min() >= (1 if period < 8 else 0), (period, length)
+
+
 def test_thinned_segments_are_the_whole_on_average():
     """Each update sees STEPS of a segment's steps; over many draws their mean is the segment's, ⊥ included."""
     rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(30, 1)).astype(np.float32)
-    one = Segments(np.array([0]), np.array([20]), np.array([10]))
+    inputs = rng.normal(size=(4 * STEPS, 1)).astype(np.float32)
+    one = Segments(np.array([0]), np.array([3 * STEPS - 5]), np.array([STEPS + 12]))
     table = Table.of_comparisons(inputs, Comparisons.of_segments(inputs, one, one, [0.0]), False)
     drawn = table.batch(np.zeros(20_000, int), rng)[0]
-    means, ends = (drawn.weight[..., None] * drawn.x).sum(1)[:, 0], drawn.ended.sum(1)
-    wanted, error = inputs[:20].sum() / 30, means.std() / np.sqrt(len(means))
-    assert abs(means.mean() - wanted) < 4 * error
-    assert abs(ends.mean() - 1 / 3) < 4 * ends.std() / np.sqrt(len(ends))
+    assert drawn.weight.shape == (20_000, STEPS)
+    means, ends = (drawn.weight[..., None] * drawn.x).sum(1)[:, 0].astype(float), drawn.ended.sum(1).astype(float)
+    wanted = inputs[: one.length[0]].sum() / one.steps[0], one.ended[0] / one.steps[0]
+    for found, whole in zip((means, ends), wanted, strict=True):
+        assert found.std() > 0
+        assert abs(found.mean() - whole) < 4 * found.std() / np.sqrt(len(found))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 40), st.floats(0.05, 0.9))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learned_margins import BEATS, MODELS, by_class, random_margin
+from fitted_margins import BEATS, MODELS, by_class, random_margin
 from mdcontest.preferences import Comparisons, Segments, fit_margin
 from mdcontest.preferences.diagnosis import accuracy, best_cycles, calibration, cyclic_share, diagnose, most_cyclic
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mdcontest import tasks
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.stored import Run
 from mdcontest.learn import HPIClip
 from mdcontest.learn.collect import collect
 from mdcontest.preferences import fit_margin

@@ -1,19 +1,16 @@
-"""fit_margin finds the preference behind comparisons whose answer is known, and says what it cannot find."""
+"""fit_margin finds the preference behind comparisons whose answer is known, whatever form the labels have."""
 
 import os
 
 import numpy as np
 import pytest
 
-from learned_margins import BEATS, MODELS, by_class, by_reward, class_of, sigmoid
-from mdcontest.errors import InputError
-from mdcontest.outcomes import Outcomes
+from fitted_margins import BEATS, MODELS, QUICK, by_class, by_reward, class_of, sigmoid
 from mdcontest.preferences import Comparisons, Segments, fit_margin
-from mdcontest.preferences.fit import PENALTIES, FitSettings, best_stretch
-from mdcontest.preferences.inputs import InputReader
+from mdcontest.preferences.fit import PENALTIES, FitSettings, _Fit, best_stretch
+from mdcontest.preferences.networks import init
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
-QUICK = {"members": 1, "penalty": 1e-3, "updates": 300}
 WEIGHTS = np.linspace(-1, 1, 10)
 
 
@@ -81,6 +78,24 @@ def test_a_fifth_of_the_labels_is_wrong(count):
     assert margin.report["calibration"]["error"] < 0.03  # with the share that is chance, 2 × 20 %, told
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-9])
+@pytest.mark.parametrize("shown", ["first", "last"])
+def test_what_few_answers_say_of_ends_is_kept(shown, noise):
+    """60 of 12 000 answers are about ⊥, wherever these stand, and a member knows just that it is worse by 3.
+
+    Between outcomes it says nothing but rounding; how small that is must not make its spread large, by which what it
+    says of ⊥ is divided: that is 3 √(2 · share of ⊥) = 3 / √200.
+    """
+    rng, count = np.random.default_rng(0), 12_000
+    x, one, other = rng.normal(size=(4000, 2)), *rng.integers(0, 4000, (2, count))
+    ended = np.arange(count) < 60 if shown == "first" else np.arange(count) >= count - 60
+    sides = Segments(one, np.ones(count, int), np.zeros(count, int)), Segments(other, 1 - ended, ended.astype(int))
+    fit = _Fit(Comparisons.of_segments(x, *sides, np.where(ended, 1.0, -1.0)), FitSettings(hidden=(8,)), 0)
+    params = {name: noise * value for name, value in init(rng, "skew", fit.reader.size, (8,), 4).items()}
+    params["ended"] = np.eye(len(params["ended"]), dtype=np.float32)[0] * -3
+    assert fit._spread(params) == pytest.approx(3 / np.sqrt(200), rel=0.3)
+
+
 @pytest.mark.skipif(not FULL, reason="a longer fit")
 def test_labels_taken_for_chance_that_are_not():
     """M is then too sharp, and the probabilities with that chance in them are still right."""
@@ -133,6 +148,79 @@ def test_equal_pairs_pull_to_zero():
     assert equal.report["accuracy"] is None
 
 
+@pytest.mark.parametrize("length", [12, 40])
+def test_what_varies_within_segments_is_not_taken_for_noise(length):
+    """r = slow + 3 fast, where slow is the same throughout a segment: both weights are found."""
+    rng = np.random.default_rng(0)
+    table = np.stack([np.repeat(rng.normal(size=400), length), rng.normal(size=400 * length)], axis=1)
+    fast = table[:, 1].reshape(400, length).mean(axis=1)
+    sides = rng.integers(0, 400, (2, 1500))
+    value = table[::length, 0] + 3 * fast
+    label = np.where(rng.random(1500) < sigmoid(3 * (value[sides[0]] - value[sides[1]])), 1, -1)
+    first, second = (Segments(side * length, np.full(1500, length), np.zeros(1500, int)) for side in sides)
+    data = Comparisons.of_segments(table, first, second, label)
+    margin = fit_margin(data, model="reward", members=1, penalty=1e-3, updates=600, noise=0.0)
+    grid = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]])
+    low_slow, high_slow, low_fast, high_fast = margin.learned_reward(grid)
+    assert (high_fast - low_fast) / (high_slow - low_slow) > 1.5
+
+
+@pytest.mark.parametrize("model", ["general", "skew"])
+def test_what_happens_every_other_step_is_seen(model):
+    """Of clips of 32 steps what is preferred shows in the even ones only, the odd ones are noise."""
+    rng = np.random.default_rng(0)
+    one, other = 0.3 * rng.normal(size=(2, 400, 32, 1))
+    for side in (one, other):
+        side[:, ::2] += rng.normal(size=(400, 1, 1))
+    label = np.sign(one.mean(axis=(1, 2)) - other.mean(axis=(1, 2)))
+    margin = fit_margin(Comparisons(one, other, label), model=model, hidden=(16,), **QUICK)
+    assert margin.report["accuracy"] > 0.9
+    assert margin.report["log_likelihood"] > -0.3
+
+
+@pytest.mark.parametrize("model", ["general", "skew"])
+def test_an_end_in_the_last_steps_of_a_clip_is_seen(model):
+    """3 of 100 steps, and the clip that has ended is worse whatever came before."""
+    rng = np.random.default_rng(0)
+    table, ended = rng.normal(size=(40_000, 1)), 3 * (rng.random((2, 200)) < 0.5)
+    ended[1] = np.where(ended[0] == ended[1], 3 - ended[0], ended[1])
+    starts = 100 * np.arange(400).reshape(2, 200)
+    first, second = (Segments(start, 100 - some, some) for start, some in zip(starts, ended, strict=True))
+    label = np.sign(ended[1] - ended[0])
+    margin = fit_margin(
+        Comparisons.of_segments(table, first, second, label), model=model, hidden=(16,), **QUICK | {"updates": 1000}
+    )
+    assert margin.report["accuracy"] > 0.85
+    assert margin.report["log_likelihood"] > -0.3
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_answer_does_not_say_whether_living_is_good(model):
+    """It is one of a thousand, and a priori ⊥ is like an average outcome."""
+    rng = np.random.default_rng(0)
+    table, (one, other) = rng.normal(size=(500, 4)), rng.integers(0, 500, (2, 1000))
+    first, second = Segments.of_single(one), Segments.of_single(other)
+    first.length[0], first.ended[0] = 0, 1
+    label = np.sign(table[one, 0] - table[other, 0])
+    label[0] = 1
+    for seed in range(4):  # so that it is not among those held out
+        margin = fit_margin(Comparisons.of_segments(table, first, second, label), seed=seed, model=model, **QUICK)
+        if margin.ensemble.knows_ended:
+            break
+    assert margin.ensemble.knows_ended
+    size = np.sqrt((margin.matrix(table[:100], table[:100]) ** 2).mean())
+    assert abs(margin.over_ended(table).mean()) < size / 2
+
+
+def test_a_member_that_found_nothing_is_not_as_loud_as_the_others():
+    """Under such a penalty weights vanish; what is left of a margin, divided by its own size, would be noise."""
+    x, y = np.random.default_rng(0).normal(size=(2, 1000, 10))
+    label = np.random.default_rng(1).choice([-1, 1], 1000)
+    margin = fit_margin(Comparisons(x, y, label), **QUICK | {"penalty": 10.0})
+    assert np.abs(margin.between(*fresh_pairs(500))).max() < 1e-3
+    assert (margin.ensemble.scales <= 100 * np.sqrt(1000)).all(), "stretched by 100 at most, over 1/√n"
+
+
 def test_numbers_say_how_strongly():
     """With the label 2σ(m) − 1 in place of a draw, m is learned from far fewer pairs."""
     rng = np.random.default_rng(0)
@@ -166,144 +254,3 @@ def test_what_comes_after_the_end_is_learned(model, steps):
         assert abs(never.over_ended(table).mean()) < np.abs(never.over_ended(table)).mean() / 5
     else:
         assert not never.over_ended(table).any()
-
-
-# --- seeds, settings and inputs ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_same_seed_is_the_same_margin(model):
-    data = by_class(400, seed=6)
-    quick = {"members": 2, "updates": 50, "penalty": None if model == "skew" else 1e-3}
-    one, again, other = (fit_margin(data, model=model, seed=seed, **quick) for seed in (1, 1, 2))
-    assert one.digest == again.digest
-    assert one.report == again.report
-    assert one.digest != other.digest
-    for name, value in one.ensemble.members[0].items():
-        np.testing.assert_array_equal(value, again.ensemble.members[0][name])
-    assert any((one.ensemble.members[0][n] != one.ensemble.members[1][n]).any() for n in one.ensemble.members[0])
-
-
-def test_units_do_not_matter():
-    """Metres or nanometres, and wherever zero is: inputs are standardised."""
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 500, 10))
-    scale, shift = np.resize([1e-12, 1e6, 1.0], 10), np.resize([0.0, 1e3, -7.0], 10)
-    label = np.sign(x[:, 0] - y[:, 0])
-    one = fit_margin(Comparisons(x, y, label), **QUICK)
-    other = fit_margin(Comparisons(x * scale + shift, y * scale + shift, label), **QUICK)
-    assert other.report["accuracy"] > 0.9
-    np.testing.assert_allclose(other.between(x * scale + shift, y * scale + shift), one.between(x, y), atol=0.05)
-
-
-def test_fields_of_outcomes():
-    rng = np.random.default_rng(0)
-    z, w = (
-        Outcomes({"a": rng.normal(size=(400, 6)), "b": rng.normal(size=400)}, rng.integers(0, 3, 400), np.ones(400))
-        for _ in range(2)
-    )
-    label = BEATS[z.action, w.action]
-    margin = fit_margin(Comparisons(z, w, label), **QUICK)
-    names = [*(f"obs.a[{i}]" for i in range(6)), "obs.b[0]", "action is 0", "action is 1", "action is 2"]
-    assert margin.ensemble.reader.names() == names
-    assert (np.sign(margin.between(z, w)) == label)[label != 0].mean() > 0.95
-    assert InputReader.fitted(z, ["action", "obs.b"]).names() == [*names[7:], "obs.b[0]"]
-    assert FitSettings(inputs="action").inputs == ("action",), "one name, not its letters"
-    for wrong, message in (("velocity", "no 'velocity'"), ("info.speed", "no 'info.speed'"), ("obs.c", "no 'obs.c'")):
-        with pytest.raises(InputError, match=message):
-            fit_margin(Comparisons(z, w, label), inputs=[wrong], **QUICK)
-
-
-def test_ranks_are_the_mean_sign():
-    """F(x) = mean of sgn(x − x') over the data, ties included; an input that never varied has none."""
-    rng = np.random.default_rng(0)
-    x = np.stack([rng.integers(0, 4, 4000) ** 2, rng.normal(size=4000), np.full(4000, 0.3)], axis=1)
-    reader = InputReader.fitted(x)
-    some = x[:50]
-    true = np.sign(some[:, None, :2] - x[None, :, :2]).mean(axis=1)
-    np.testing.assert_allclose(reader.read(some)[:, 3:5], true, atol=0.05)
-    nearly = some + np.array([0, 0, 1e-9])
-    np.testing.assert_allclose(reader.read(nearly), reader.read(some), atol=1e-6, err_msg="a hair is no outlier")
-
-
-def test_a_category_that_nobody_saw_is_outside():
-    z, w = (Outcomes(np.random.default_rng(side).integers(0, 3, 60)) for side in (0, 1))
-    margin = fit_margin(Comparisons(z, w, np.sign(z.obs - w.obs)), seed=np.int64(1), **QUICK)
-    assert (margin.extrapolates(Outcomes(np.array([0, 2, 7]))) > 0).tolist() == [False, False, True]
-
-
-# --- faults -----------------------------------------------------------------------------------------------
-
-
-def pairs(count=40, seed=0):
-    return np.random.default_rng(seed).normal(size=(2, count, 2))
-
-
-def test_too_little_is_said():
-    x, y = pairs(9)
-    with pytest.raises(InputError, match="9 of 9 comparisons say something, and 10 are the fewest"):
-        fit_margin(Comparisons(x, y, np.ones(9)))
-    x, y = pairs(30)
-    with pytest.raises(InputError, match="0 of 30 comparisons say something"):
-        fit_margin(Comparisons(x, y, ["incomparable"] * 30))
-    same = Segments.of_single(np.zeros(30, int))
-    with pytest.raises(InputError, match="all comparisons are of one pair"):
-        fit_margin(Comparisons.of_segments(x, same, Segments.of_single(np.ones(30, int)), ["first"] * 30))
-    with pytest.raises(InputError, match="all comparisons are of one pair"):
-        fit_margin(Comparisons.of_segments(x, same, same, ["equal"] * 30))
-    with pytest.raises(InputError, match="all alike in what is read of them: features"):
-        fit_margin(Comparisons(np.ones((30, 2)), np.ones((30, 2)), ["first"] * 30))
-    ended = Segments(np.arange(30), np.zeros(30, int), np.ones(30, int))
-    with pytest.raises(InputError, match="nothing to read"):
-        fit_margin(Comparisons.of_segments(x, ended, ended, ["equal"] * 30))
-
-
-def test_the_fewest_comparisons():
-    x, y = pairs(10)
-    margin = fit_margin(Comparisons(x, y, np.sign(x[:, 0] - y[:, 0])), members=2, updates=25)
-    assert (margin.report["fitted_to"], margin.report["held_out"]) == (8, 2)
-    assert np.isfinite(margin.matrix(x, y)).all()
-
-
-def test_outcomes_that_are_no_numbers():
-    obs = np.random.default_rng(0).normal(size=(40, 2))
-    label = np.sign(obs[:, 0])
-    broken = obs.copy()
-    broken[7, 1] = np.nan
-    with pytest.raises(InputError, match="is nan; every entry must be a finite number"):
-        fit_margin(Comparisons(Outcomes(broken), Outcomes(obs), label), **QUICK)
-    with pytest.raises(InputError, match="obs holds <U5; a learned margin reads numbers"):
-        fit_margin(Comparisons(Outcomes(np.full(40, "north")), Outcomes(np.full(40, "south")), label), **QUICK)
-    with pytest.raises(InputError, match=r"features\[0\] reaches .*e\+200, too large to be standardised"):
-        fit_margin(Comparisons(obs * [1e200, 1], obs, label), **QUICK)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"modle": "skew"}, "no setting 'modle'; did you mean model"),
-        ({"model": "sqew"}, "no model 'sqew'; did you mean skew"),
-        ({"members": 0}, "members must be a whole number, at least 1, got 0"),
-        ({"updates": 0}, "updates must be a whole number, at least 1, got 0"),
-        ({"rank": 2.5}, "rank must be a whole number"),
-        ({"held_out": 1.0}, "held_out is a share between 0 and 1, got 1.0"),
-        ({"held_out": None}, "held_out must be a number, got None"),
-        ({"noise": "high"}, "noise must be a number, got 'high'"),
-        ({"noise": 1.0}, "noise is a share"),
-        ({"penalty": -1.0}, "penalty must be a number, not negative, got -1.0"),
-        ({"penalty": float("nan")}, "penalty must be a number"),
-        ({"hidden": 64}, "hidden must be sizes of layers"),
-        ({"hidden": ()}, "hidden must be sizes of layers"),
-        ({"seed": -1}, "seed must be a whole number, not negative, got -1"),
-        ({"inputs": ["obs"]}, "inputs chooses fields of Outcomes; these are arrays, which have no obs"),
-    ],
-)
-def test_wrong_settings(settings, message):
-    x, y = pairs()
-    with pytest.raises(InputError, match=message):
-        fit_margin(Comparisons(x, y, np.sign(x[:, 0])), **settings)
-
-
-def test_what_is_no_comparisons():
-    with pytest.raises(InputError, match="comparisons must be Comparisons or a Dataset, got a list"):
-        fit_margin([1, 2, 3])

@@ -14,7 +14,7 @@ from mdcontest.preferences import load_margin
 from mdcontest.preferences.asking import compare
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.learned import margin_of
-from mdcontest.preferences.report_text import cyclic_sentence, percent
+from mdcontest.preferences.report_text import cyclic_sentence, percent, summary
 from played import played_dataset
 from sweeps import one_clear_line
 
@@ -87,6 +87,18 @@ def test_models_are_compared_on_the_same_split(run, dataset, tmp_path):
     # Fitted alone it is the same margin: its split and its numbers do not depend on the other models.
     assert run("fit", dataset, "--out", tmp_path / "alone", *QUICK, "--model", "reward")[0] == 0
     assert load_margin(tmp_path / "alone").digest == margin.digest
+
+
+def test_a_margin_that_is_no_better_than_a_coin_is_called_so(fitted):
+    """CHANCE = 2 over 80 held-out answers is 0.025 each."""
+    report = dict(load_margin(fitted).report) | {"held_out": 80}
+    for gain, is_chance in ((0.02, True), (0.03, False), (-0.1, True)):
+        told = report | {"log_likelihood": report["log_likelihood_chance"] + gain, "accuracy": 0.5}
+        assert ("no better than a coin" in summary(told)) == is_chance
+        assert ("may be chance" in cyclic_sentence(told)) == is_chance
+    # Numbers near 0 leave nothing to gain over a coin; that all their signs are right is no chance.
+    sure = report | {"log_likelihood": report["log_likelihood_chance"] + 1e-4, "accuracy": 1.0}
+    assert "no better than a coin" not in summary(sure)
 
 
 def test_circles_are_doubted_where_a_reward_does_as_well(fitted):

@@ -55,3 +55,10 @@ def test_probabilities_in_place_of_strengths_are_noticed():
         targets(shares)
     targets(2 * shares - 1)
     targets(np.zeros(30))
+
+
+def test_a_word_among_probabilities_does_not_hide_them():
+    with pytest.warns(UserWarning, match="pass 2 \\* p - 1"):
+        targets([*[0, 1] * 15, "incomparable"])
+    targets([*[0, 1] * 15, "second"])  # whoever says that means numbers as they are
+    targets([-1, *[0, 1] * 15, "incomparable"])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mdcontest as mdc
-from learned_margins import MODELS, STEP, extended_matrix, random_margin, sigmoid
+from fitted_margins import MODELS, STEP, extended_matrix, random_margin, sigmoid
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin
 from mdcontest.margins.base import averaged
@@ -67,10 +67,10 @@ def test_the_bound_of_many_pairs_is_no_sample():
     assert margin.rows_bound(margin.rows(z)) == pytest.approx(np.abs(margin.matrix(z, z)).max(), rel=1e-6)
 
 
-@given(st.sampled_from(["skew", "reward"]), seeds, st.integers(1, 3))
-def test_a_segment_is_the_mean_over_all_cross_pairs(model, seed, members):
-    """mean_{s,t} M(z_s, w_t), with ⊥ where a segment goes on after its episode's end."""
-    margin, rng = random_margin(model, seed, members), np.random.default_rng(seed)
+@given(margins, seeds)
+def test_a_segment_is_the_mean_over_all_cross_pairs(margin, seed):
+    """mean_{s,t} M(z_s, w_t), with what the margin says of ⊥ where a segment goes on after its episode's end."""
+    rng = np.random.default_rng(seed)
     (table,) = outcomes(seed, 12)
     length, ended = rng.integers(0, 5, (2, 2, 4))
     ended[length + ended == 0] = 1
@@ -93,14 +93,29 @@ def test_the_general_model_of_single_steps(seed):
     np.testing.assert_allclose(margin.segment_margins(table, first, second), M[np.arange(6), rows], **CLOSE)
 
 
-def test_the_general_model_draws_cross_pairs_fairly():
-    margin, (table,) = random_margin("general", 5), outcomes(1, 12)
-    count = 3000
-    one = Segments(np.zeros(count, int), np.full(count, 5), np.full(count, 1))
-    other = Segments(np.full(count, 5), np.full(count, 6), np.zeros(count, int))
+def test_the_general_model_says_the_same_of_long_segments_whoever_asks():
+    """The other way round it is the opposite, and what else is asked does not matter; it is nearly the mean."""
+    margin, rng = random_margin("general", 5), np.random.default_rng(0)
+    table = np.sort(outcomes(1, 90)[0], axis=0)  # so that neighbours are alike, and segments differ
+    one, other = (Segments(rng.integers(0, 40, 20), np.full(20, 40), rng.integers(0, 3, 20)) for _ in "ab")
     found = margin.segment_margins(table, one, other)
+    np.testing.assert_allclose(margin.segment_margins(table, other, one), -found, **CLOSE)
+    np.testing.assert_allclose(margin.segment_margins(table, one[7:8], other[7:8]), found[7:8], **CLOSE)
     M = extended_matrix(margin, table)
-    assert abs(found.mean() - M[np.ix_([0, 1, 2, 3, 4, 12], range(5, 11))].mean()) < 4 * found.std() / np.sqrt(count)
+    means = [M[np.ix_(a[a > -2], b[b > -2])].mean() for a, b in zip(one.rows(), other.rows(), strict=True)]
+    assert np.corrcoef(found, means)[0, 1] > 0.95
+
+
+@given(seeds)
+def test_the_general_model_of_segments_beside_longer_ones(seed):
+    """Up to 16 steps all cross pairs count alike, whatever else is in the table."""
+    margin, rng, (table,) = random_margin("general", seed), np.random.default_rng(seed), outcomes(seed, 40)
+    one, other = (
+        Segments(rng.integers(0, 20, 4), rng.integers(1, [2, 4, 9, 17]), rng.integers(0, [2, 4, 9, 1])) for _ in "ab"
+    )
+    M = extended_matrix(margin, table)
+    means = [M[np.ix_(a[a > -2], b[b > -2])].mean() for a, b in zip(one.rows(), other.rows(), strict=True)]
+    np.testing.assert_allclose(margin.segment_margins(table, one, other), means, **CLOSE)
 
 
 @given(seeds)

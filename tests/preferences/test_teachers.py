@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from mdcontest.errors import InputError
-from mdcontest.margins import LowRank, RewardDifference
+from mdcontest.margins import LowRank, Pairwise, RewardDifference
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.comparisons import Segments
 from mdcontest.preferences.segment_margins import SegmentMargin
@@ -194,3 +194,78 @@ def test_probabilistic_relative_to_what_is_asked():
     assert_frequency(said(Probabilistic(REWARD, relative=2.0), same(0.0)).count("first"), 20_000, 0.5)
     with pytest.raises(InputError, match="give one of them"):
         read_teacher("probabilistic:tau=1,relative=0.5", REWARD)
+
+
+def stretches(length, count, rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return [Segments(rng.integers(0, rows - length, count), np.full(count, length), np.zeros(count, int)) for _ in "ab"]
+
+
+@pytest.mark.parametrize("length", [2, 3, 7, 10, 50])
+def test_a_tie_of_several_steps_is_one(length):
+    """Rock, paper, scissors in whole numbers has ties; thirds and tenths of them are rounded."""
+    kinds = np.random.default_rng(1).integers(0, 3, 500)
+    table = Outcomes(np.eye(3)[kinds])
+    margin = SegmentMargin.of_margin(LowRank(lambda z: z.obs, [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]))
+    first, second = stretches(length, 1000, 500)
+    counts = [np.stack([(kinds[s.rows()] == k).sum(axis=1) for k in range(3)], axis=1) for s in (first, second)]
+    exact = np.einsum("na,ab,nb->n", counts[0], np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]]), counts[1])
+    words = {1: "first", -1: "second", 0: "equal"}
+    assert (exact == 0).sum() > 10
+    assert said(Sign(margin), Question(table, first, second)) == [words[s] for s in np.sign(exact)]
+
+
+def test_ties_with_ends_are_ties():
+    """Means of .1, .2 and −.3 against ⊥; and M(z, ⊥) of a third of a million on both sides, which leaves 1e-11."""
+    cases = [
+        ([0.1, 0.2, -0.3], 0.0, (0, 3, 0), (0, 0, 3)),
+        ([0.1, 0.2, 0.3, 0.2, 0.2, 0.2], 1e6 / 3, (0, 3, 1), (3, 3, 1)),
+    ]
+    for rewards, ended, *sides in cases:
+        table = Outcomes(np.zeros(len(rewards)), reward=np.array(rewards))
+        margin = SegmentMargin(REWARD.margin, lambda z, ended=ended: z.reward + ended)
+        segments = [Segments(*(np.array([number]) for number in side)) for side in sides]
+        assert said(Sign(margin), Question(table, *segments)) == ["equal"]
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1e4])
+@pytest.mark.parametrize("length", [4, 50])
+def test_the_same_steps_in_another_order_tie(length, level):
+    """Whatever step comes first, be it the same in both, and whatever the rewards' level is."""
+    rng = np.random.default_rng(0)
+    for k in range(40):
+        one = level + rng.normal(size=length)
+        other = np.concatenate([one[: k % 2], rng.permutation(one[k % 2 :])])
+        table = Outcomes(np.zeros(2 * length), reward=np.concatenate([one, other]))
+        sides = (Segments(np.array([start]), np.array([length]), np.array([0])) for start in (0, length))
+        assert REWARD.between(table, *sides).tolist() == [0]
+
+
+@pytest.mark.parametrize("length", [2, 50])
+def test_other_pairs_do_not_make_a_tie(length):
+    """A preference of 0.2 is one, beside rewards of 1e14 too."""
+    rewards = np.repeat([0.4, 0.2, 1e14, 0.0], length)
+    table, lengths = Outcomes(np.zeros(4 * length), reward=rewards), np.full(2, length)
+    first, second = (Segments(np.array(start) * length, lengths, np.zeros(2, int)) for start in ([0, 2], [1, 3]))
+    np.testing.assert_allclose(REWARD.between(table, first, second), [0.2, 1e14])
+
+
+@pytest.mark.parametrize("block", [1, 7])
+def test_rounding_is_looked_for_in_blocks(block, monkeypatch):
+    """A function on large outcomes is not given all pairs at once."""
+    sizes, margin = [], Pairwise(lambda z, w: sizes.append(len(z)) or z.obs[:, 0] - w.obs[:, 0])
+    monkeypatch.setattr(type(margin), "block_pairs", lambda self, f: block)
+    table, (first, second) = Outcomes(np.random.default_rng(0).normal(size=(50, 1))), stretches(2, 20, 50)
+    SegmentMargin.of_margin(margin).between(table, first, second)
+    assert max(sizes) <= max(block, 4)
+
+
+def test_numbers_about_ends_are_not_all_one():
+    """M(z, ⊥) may be far larger than any M(z, z'): rewards near 5 that hardly differ."""
+    reward = 5 + np.random.default_rng(0).uniform(-0.1, 0.1, 200)
+    table, (first, second) = Outcomes(np.zeros(200), reward=reward), stretches(10, 300, 200)
+    ended = np.random.default_rng(1).integers(0, 11, 300)
+    asked = Question(table, Segments(first.start, 10 - ended, ended), second)
+    labels = np.array(said(Number(REWARD), asked))
+    assert np.abs(labels).max() == 1
+    assert np.corrcoef(labels, ended)[0, 1] < -0.99

@@ -30,6 +30,11 @@ class AskedMargin(Margin):
         """As the newest fit in a folder has it, where there is one."""
         return cls(load_margin(folder) if (folder / DESCRIPTION).is_file() else None)
 
+    @property
+    def is_silent(self) -> bool:
+        """Nobody has said anything yet, so nothing is to be learned."""
+        return self.current is None
+
     def rows(self, z: Any = None) -> Any:
         return np.zeros((len(z), 1)) if self.current is None else self.current.rows(z)
 

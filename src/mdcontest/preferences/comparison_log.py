@@ -69,6 +69,18 @@ class ComparisonLog:
         """Whether this was said already and still holds, at whatever time."""
         return self._counts(row.id) and self._newest[row.id].said() == row.said()
 
+    def require_told_apart(self, rows: list[Comparison]) -> None:
+        """An error for an answer to a question that was answered otherwise at the very same time: neither is newer."""
+        seen = dict[tuple[str, float], Comparison]()
+        for row in rows:
+            newest = self._newest.get(row.id)
+            known = seen.setdefault((row.id, row.time), newest if newest and newest.time == row.time else row)
+            if known.label != WITHDRAWN and known.said() != row.said():
+                raise InputError(
+                    f"the comparison {row.id!r} was answered otherwise at the same time, {row.time:g}; to revise an "
+                    "answer, give the new one a later time"
+                )
+
     def rows(self) -> list[Comparison]:
         """Every row, those that no longer hold included."""
         self.refresh()

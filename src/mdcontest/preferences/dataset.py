@@ -168,6 +168,7 @@ class Dataset:
         known = self.index()
         given = [self.checked(comparison, known) for comparison in comparisons]
         self._log.refresh()
+        self._log.require_told_apart(given)
         return self._log.append([row for row in given if not self._log.holds(row)])
 
     def checked(self, comparison: Comparison, known: dict[str, TrajectoryInfo] | None = None) -> Comparison:

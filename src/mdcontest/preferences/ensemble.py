@@ -66,13 +66,13 @@ class Ensemble:
         return self.table_margins(self.table(data))
 
     def table(self, data: Comparisons) -> Table:
-        """Comparisons as the members read them. Cross pairs that the general model draws are the same every time."""
+        """Comparisons as the members read them."""
         inputs = self.reader.read(data.outcomes)
         return Table.of_comparisons(inputs, data, self.model == "general")
 
     def table_margins(self, table: Table) -> Array:
         """scale_k M_k of the comparisons of a table, shape [K, n]."""
-        found = [margins_of(self.model, params, table) for params in self.members]
+        found = [margins_of(self.model, params, table, self.knows_ended) for params in self.members]
         return self.scales[:, None] * np.array(found)
 
     def record(self) -> dict[str, Any]:

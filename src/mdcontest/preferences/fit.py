@@ -8,6 +8,7 @@ margin of a pair is the logit of its choice (app. BT).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from mdcontest.preferences.batches import Table
 from mdcontest.preferences.comparisons import Comparisons, Segments
 from mdcontest.preferences.diagnosis import diagnose
 from mdcontest.preferences.ensemble import Ensemble
-from mdcontest.preferences.fitting import fit, log_likelihood, margins_of
+from mdcontest.preferences.fitting import CHUNK, fit, log_likelihood, margins_of
 from mdcontest.preferences.inputs import InputReader
 from mdcontest.preferences.learned import Learned, margin_of
 from mdcontest.progress import counting_bar
@@ -33,6 +34,8 @@ TUNED_ON = 20_000
 """Comparisons that are enough to choose the penalty on."""
 SPREAD_PAIRS = 4000
 """Random pairs of outcomes over which a member's spread is measured."""
+ROUNDING = 1e-12
+"""Mean squares smaller than this share of a member's spread are none."""
 FEWEST = 10
 
 
@@ -55,8 +58,10 @@ class FitSettings:
     rank: int = networks.RANK
     """Dimensions of φ."""
     updates: int | None = None
-    """Steps of Adam a member; None: about 20 passes over the data, at least 1000 and at most 8000."""
+    """Steps of Adam a member; None: about 20 passes over the data (fewer of segments of more than 8 steps), at least
+    1000 and at most 8000."""
     batch_size: int = 256
+    """Comparisons that an update looks at; fewer of segments of more than 8 steps."""
 
     def __post_init__(self) -> None:
         if self.model not in networks.MODELS:
@@ -90,7 +95,7 @@ class FitSettings:
         object.__setattr__(self, "hidden", type(sizes)(int(size) for size in sizes))
 
     def updates_for(self, comparisons: int) -> int:
-        return self.updates or int(np.clip(20 * comparisons / self.batch_size, 1000, 8000))
+        return self.updates or _whole_chunks(int(np.clip(20 * comparisons / self.batch_size, 1000, 8000)))
 
 
 def fit_margin(comparisons: Any, *, seed: int = 0, progress: bool = False, **settings: Any) -> Learned:
@@ -145,6 +150,17 @@ class _Fit:
             raise InputError("every comparison is about what comes after an episode's end: there is nothing to read")
         return found
 
+    @property
+    def ended_share(self) -> float:
+        """How many of the steps it is fitted to are ⊥."""
+        sides = (self.fitted_to.first, self.fitted_to.second)
+        return float(sum(side.ended.sum() for side in sides) / sum(side.steps.sum() for side in sides))
+
+    @property
+    def knows_ended(self) -> bool:
+        """Whether any comparison that it is fitted to shows ⊥."""
+        return self.ended_share > 0
+
     def _table(self, data: Comparisons) -> Table:
         return Table.of_comparisons(self.inputs, data, self.settings.model == "general")
 
@@ -156,7 +172,7 @@ class _Fit:
             penalty, tried = self._choose_penalty(updates)
             members = tuple(self._member(k, penalty, updates) for k in range(self.settings.members))
         spread = np.array([self._spread(params) for params in members])
-        ended = bool((self.fitted_to.first.ended > 0).any() or (self.fitted_to.second.ended > 0).any())
+        ended = self.knows_ended
         plain = Ensemble(self.settings.model, self.reader, members, 1 / spread, self.settings.noise, ended)
         held_out = plain.table_margins(plain.table(self.held_out)).mean(axis=0)
         stretch = best_stretch(held_out, self.held_out.target, self.settings.noise)
@@ -173,7 +189,7 @@ class _Fit:
         tried = []
         for penalty in PENALTIES:
             params = self._fitted(table, penalty, _trial_updates(updates), 1, 2)
-            found = margins_of(self.settings.model, params, held_out)
+            found = margins_of(self.settings.model, params, held_out, self.knows_ended)
             likelihood = log_likelihood(found, held_out.target, self.settings.noise, np).mean()
             tried.append({"penalty": penalty, "log_likelihood": float(likelihood)})
         return max(tried, key=lambda one: one["log_likelihood"])["penalty"], tried
@@ -200,6 +216,7 @@ class _Fit:
             settings.model,
             params,
             table,
+            knows_ended=self.knows_ended,
             penalty=penalty,
             noise=settings.noise,
             updates=updates,
@@ -209,16 +226,41 @@ class _Fit:
         )
 
     def _spread(self, params: networks.Params) -> float:
-        """Step 4: the root mean square of a member's margin between random outcomes it was fitted to."""
+        """Step 4: the root mean square of a member's margin between random steps of what it was fitted to.
+
+        Where its margins between the segments that were compared are so small that n labels cannot tell them from
+        none, they count as 1/√n: divided by its own spread, a member that found nothing would be as loud as the others.
+        """
         rng, rows = self._rng(4), self._rows()
         one, other = (Segments.of_single(rng.choice(rows, SPREAD_PAIRS)) for _ in range(2))
-        pairs = Comparisons.of_segments(self.fitted_to.outcomes, one, other, np.zeros(SPREAD_PAIRS))
-        found = margins_of(self.settings.model, params, self._table(pairs))
-        return float(max(np.sqrt((found**2).mean()), 1e-8))
+        square, share = self._mean_square(params, one, other), self.ended_share
+        if share > 0:
+            beyond = Segments(other.start, np.zeros_like(other.length), np.ones_like(other.ended))
+            square = (1 - share) ** 2 * square + 2 * share * (1 - share) * self._mean_square(params, one, beyond)
+        seen, least = self._mean_square_compared(params, rng), 1 / len(self.fitted_to)
+        if seen < least:
+            square = max(square, least) if seen <= ROUNDING * square else square * least / seen
+        return math.sqrt(square)
+
+    def _mean_square_compared(self, params: networks.Params, rng: np.random.Generator) -> float:
+        """Of a member's margins between the segments that were compared, or some: those with ⊥ may be few, anywhere."""
+        few = rng.permutation(len(self.fitted_to))[: 4 * SPREAD_PAIRS]
+        compared = self.fitted_to[few]
+        return self._mean_square(params, compared.first, compared.second)
+
+    def _mean_square(self, params: networks.Params, one: Segments, other: Segments) -> float:
+        """Of a member's margins between segments."""
+        pairs = Comparisons.of_segments(self.fitted_to.outcomes, one, other, np.zeros(len(one)))
+        return float((margins_of(self.settings.model, params, self._table(pairs), self.knows_ended) ** 2).mean())
 
 
 def _trial_updates(updates: int) -> int:
-    return min(updates, max(500, updates // 4))
+    return min(updates, _whole_chunks(max(500, updates // 4)))
+
+
+def _whole_chunks(updates: int) -> int:
+    """So many that nothing has to be compiled for a rest."""
+    return -(-updates // CHUNK) * CHUNK
 
 
 def split(data: Comparisons, share: float, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:

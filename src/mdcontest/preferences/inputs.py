@@ -26,7 +26,7 @@ MOST_CATEGORIES = 256
 KNOTS = 65
 """Quantiles by which ranks are read."""
 ROUNDING = 1e-12
-"""Relative differences up to this are none."""
+"""Relative differences up to this are none, or up to a few units in the last place of coarser numbers."""
 LIMIT = 10.0
 """Standardised inputs are cut off here: far outside the data a network's answer means nothing."""
 
@@ -92,8 +92,11 @@ class InputReader:
             name = [name for field in fields for name in field.names()][int(np.argmin(np.isfinite(deviation)))]
             raise InputError(f"{name} reaches {np.abs(raw).max():.3g}, too large to be standardised; rescale it")
         # A constant, up to rounding, stays zero, and what differs from it is seen to.
-        deviation[deviation <= ROUNDING * np.abs(raw).max(axis=0)] = 1.0
+        rounding = np.concatenate([np.full(field.width, _rounding(z, field.name)) for field in fields])
+        constant = np.ptp(raw, axis=0) <= rounding * np.abs(raw).max(axis=0)
+        deviation[constant] = 1.0
         quantiles = np.quantile(raw, np.linspace(0, 1, KNOTS), axis=0)
+        quantiles[:, constant] = raw[:1, constant]
         return cls(fields, raw.mean(axis=0), deviation, raw.min(axis=0), raw.max(axis=0), quantiles)
 
     @property
@@ -180,6 +183,11 @@ def _column(z: Outcomes | Array, name: str) -> NDArray[Any]:
     if values is None or isinstance(values, Mapping):
         raise InputError(f"the outcomes have no {name!r} for the learned margin to read")
     return np.asarray(values)
+
+
+def _rounding(z: Outcomes | Array, name: str) -> float:
+    kind = _column(z, name).dtype
+    return max(ROUNDING, 4 * float(np.finfo(kind).eps)) if kind.kind == "f" else ROUNDING
 
 
 def _field(z: Outcomes | Array, name: str) -> Field:

@@ -49,6 +49,8 @@ def targets(labels: Sequence[Label] | Any) -> Array:
         return array.astype(float)
     if array.dtype.kind not in "iuf":
         kept = [read_label(label) for label in labels]
+        if SECOND not in kept:
+            _warn_of_probabilities(np.array([label for label in kept if not isinstance(label, str)]))
         return np.array([TARGETS[label] if isinstance(label, str) else (1 + label) / 2 for label in kept])
     outside = np.flatnonzero(~((array >= -1) & (array <= 1)))
     if len(outside):
@@ -56,10 +58,14 @@ def targets(labels: Sequence[Label] | Any) -> Array:
             f"label[{outside[0]}] is {array[outside[0]]:g}; a number says how strongly the first is preferred, from "
             "-1 to 1: divide margins by their bound"
         )
-    if len(array) >= 20 and (array >= 0).all() and (array > 0).any():
+    _warn_of_probabilities(array)
+    return (1.0 + array.astype(float)) / 2
+
+
+def _warn_of_probabilities(numbers: Any) -> None:
+    if len(numbers) >= 20 and (numbers >= 0).all() and (numbers > 0).any():
         warnings.warn(
             "no label is negative: a number says how strongly the first is preferred, from -1 to 1; if these are "
             "probabilities of preferring the first, pass 2 * p - 1",
-            stacklevel=3,
+            stacklevel=4,
         )
-    return (1.0 + array.astype(float)) / 2

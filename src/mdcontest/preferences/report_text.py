@@ -11,6 +11,8 @@ from mdcontest.preferences.diagnosis import most_cyclic
 WIDTH = 80
 LABEL = 15
 """Columns before the text of a line."""
+CHANCE = 2.0
+"""How much likelier than a coin, as a logarithm, all held-out answers together can become by luck."""
 ORDERED, MOSTLY_ORDERED, MOSTLY_CYCLIC = 0.02, 0.2, 0.6
 """Cyclic shares at which the sentence about them changes."""
 
@@ -29,6 +31,8 @@ def signed(value: float) -> str:
 def cyclic_sentence(report: Mapping[str, Any]) -> str:
     """What the cyclic share means for whoever wants a reward."""
     share = report["cycles"]["cyclic_share"]
+    if is_chance(report):
+        return "which says nothing, for this margin may be chance altogether"
     if report["settings"]["model"] == "reward":
         return "a reward cannot be cyclic; only --model skew or general can show whether people are"
     if share >= ORDERED and _reward_does_as_well(report):
@@ -40,6 +44,16 @@ def cyclic_sentence(report: Mapping[str, Any]) -> str:
     if share < MOSTLY_CYCLIC:
         return "a good part runs in circles, which no reward can express"
     return "most of it runs in circles: there is hardly a ranking, and a reward would miss the point"
+
+
+def is_chance(report: Mapping[str, Any]) -> bool:
+    """Whether a coin predicts the held-out answers hardly worse.
+
+    Answers that are numbers near 0 have little to gain over it, however well they are predicted; then signs decide.
+    """
+    number, right = report["held_out"], report["accuracy"]
+    gained = number * (report["log_likelihood"] - report["log_likelihood_chance"])
+    return gained < CHANCE and (right is None or (right - 0.5) * 2 * number**0.5 < CHANCE)
 
 
 def _reward_does_as_well(report: Mapping[str, Any]) -> bool:
@@ -68,12 +82,13 @@ def summary_rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         (
             "log-likelihood",
             f"{signed(report['log_likelihood'])} a held-out comparison; {signed(report['log_likelihood_fitted'])} one "
-            f"fitted to, {signed(report['log_likelihood_chance'])} by chance",
+            f"fitted to, {signed(report['log_likelihood_chance'])} by chance"
+            + (": no better than a coin" if is_chance(report) else ""),
         ),
         ("calibration", f"probabilities are off by {report['calibration']['error']:.3f} on average"),
         ("cyclic share", f"{percent(report['cycles']['cyclic_share'])}: {cyclic_sentence(report)}"),
         ("cyclic triples", _triples(report)),
-        ("disagreement", f"members' probabilities deviate by {report['disagreement']:.3f} on average"),
+        ("disagreement", _disagreement(report)),
         ("extrapolation", _extrapolation(report)),
         ("penalty", _penalty(report)),
     ]
@@ -104,6 +119,12 @@ def _accuracy(report: Mapping[str, Any]) -> str:
 def _triples(report: Mapping[str, Any]) -> str:
     share, most = percent(report["cycles"]["cyclic_triples"]), percent(most_cyclic(report["cycles"]["outcomes"]))
     return f"{share} of the triples of held-out outcomes; of so many outcomes at most {most} can be cyclic"
+
+
+def _disagreement(report: Mapping[str, Any]) -> str:
+    if len(report["accuracy_members"]) == 1:
+        return "unknown: one member has nobody to disagree with"
+    return f"members' probabilities deviate by {report['disagreement']:.3f} on average"
 
 
 def _extrapolation(report: Mapping[str, Any]) -> str:

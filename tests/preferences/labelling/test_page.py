@@ -208,6 +208,33 @@ def test_no_pairs_then_some_then_a_crash_after_a_click(browser, tmp_path, count)
     assert len(Dataset.open(dataset.path).entries()) == clicks
 
 
+def test_a_look_that_is_older_than_the_answer_shows_no_pair_again(browser, tmp_path):
+    """The answer about the only pair leaves late, and a look that found it still open comes back later still."""
+    dataset = make_dataset(tmp_path / "dataset", count=2)
+    held = (
+        "(window.late = {}, window.plain = window.fetch, window.fetch = async (path, options) => {"
+        "  if (path === '/api/answer') await new Promise(go => late.answer = go);"
+        "  const reply = await plain(path, options);"
+        "  if (path.startsWith('/api/pair') && !late.look) await new Promise(go => late.look = go);"
+        "  return reply;"
+        "}, 0)"
+    )
+    with (
+        start_labelling(dataset.path, length=12, repeat=0.0, token=TOKEN) as server,
+        visiting(browser, server, "Ada") as page,
+    ):
+        page.evaluate(held)
+        page.press("ArrowLeft")
+        page.wait_for("Boolean(late.answer && late.look)")  # the page looks every two seconds where it shows no pair
+        page.evaluate("(late.answer(), 0)")
+        page.wait_for(f"{SAVED}.startsWith('Saved')")
+        none = "document.querySelector('#message').textContent.includes('no more pairs')"
+        page.wait_for(none)
+        page.evaluate("(late.look(), new Promise(done => setTimeout(done, 200)))")
+        assert page.evaluate(f"document.querySelector('#answers').hidden && {none}")
+    assert entries(dataset, "Ada") == ["first"]
+
+
 def test_strangers_are_asked_for_the_token(browser, server):
     page = browser.page(800, 600)
     plain = server.url.partition("?")[0]

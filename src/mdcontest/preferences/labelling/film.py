@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, too_little_memory
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.labelling.clips import Replayer, clip_path
 from mdcontest.preferences.references import Segment
@@ -36,8 +36,8 @@ def main(folder: str) -> int:
                 _film(dataset, replayer, wanted)
             except InputError as problem:
                 error = str(problem)
-            except MemoryError:
-                error = "not enough memory"
+            except MemoryError as problem:
+                error = too_little_memory(problem)
             except Exception as problem:  # of the environment, whose author may raise anything
                 error = f"the environment failed: {type(problem).__name__}: {problem}"
             if error is not None and replayer is not None:

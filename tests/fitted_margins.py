@@ -14,6 +14,10 @@ STEP = (Field("obs", 1), Field("action", 1))
 """What a step of RPSContinuous has."""
 BEATS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 """Rock, paper, scissors."""
+REPORT = {"accuracy": 0.75, "seed": 3, "note": "é", "accuracy_members": [None, 1 / 3]}
+"""What might be said of a fit."""
+QUICK = {"members": 1, "penalty": 1e-3, "updates": 300}
+"""Settings of a short fit."""
 
 
 def random_reader(rng, fields=FEATURES):
@@ -43,6 +47,11 @@ def extended_matrix(margin, z):
     M[:size, size] = margin.over_ended(z)
     M[size, :size] = -M[:size, size]
     return M
+
+
+def members_file(folder):
+    (file,) = folder.glob("members-*.safetensors")
+    return file
 
 
 def sigmoid(x):
