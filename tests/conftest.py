@@ -8,6 +8,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+import mdcontest as mdc
 from mdcontest.cli import main
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -51,3 +52,9 @@ def run(capsys):
         return code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def contest():
+    """A small contest: May's suitors."""
+    return mdc.examples.make("marriage")

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import select
 import signal
@@ -14,10 +15,39 @@ import numpy as np
 
 from mdcontest.learn import load_agent
 
+FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 TINY = ["--num-steps", 64, "--minibatches", 2, "--epochs", 1, "--hidden", 8]
 """Settings with which an iteration takes milliseconds."""
 SHORT = ["--tasks", "RPSCorridor", "--num-steps", 256, "--minibatches", 4, "--epochs", 2, "--steps", 30_000]
 """Runs of some seconds."""
+QUICK = ["sweep", "--tasks", "RPSCorridor", *TINY, "--steps", 640, "--checkpoint-every", 2]
+"""A sweep of one run with those settings; --algos and --seeds make more."""
+RPS = ["train", "RPSContinuous", *TINY]
+"""One such run without a sweep."""
+OUT = Path("runs")
+"""Where runs would be, while only their names are looked at."""
+WHOLE = """
+tasks = ["RPSCorridor", "Reacher-NT"]
+algorithms = ["HPI-Clip", "sppo"]
+seeds = "0-1"
+steps = 20_000
+out = "study"
+preset = "paper"
+checkpoint_every = 5
+trace_every = 10_000
+[settings]
+num_steps = 1024
+[grid]
+comparison_horizon = [1, 16]
+[task_settings.Reacher-NT]
+theta = 1.5
+[gap]
+every = 10_000
+returned = ["last", "mixture"]
+steps = 1000
+seed = 3
+"""
+"""A sweep as a file says it."""
 
 
 def command(*arguments):
@@ -169,6 +199,19 @@ def results(out):
 def snapshot(folder):
     """Every file with its content."""
     return {path: path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+
+
+def times(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def change(folder, **changes):
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | changes))
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-30])
 
 
 def leftovers(out):

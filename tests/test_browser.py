@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import browser as harness
-from browser import Browser, BrowserError, JavaScriptError, is_local, require_browser
+from browser import Browser, require_browser
+from browser_page import BrowserError, JavaScriptError, is_local
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Small</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"></head><body>

@@ -20,7 +20,7 @@ from mdcontest.commands import finite, fitting, judging, labelling, playing, pre
 from mdcontest.commands.finite import BAD_INPUT
 from mdcontest.commands.options import steps_or_none
 from mdcontest.commands.outputs import refuse_empty
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, too_little_memory
 
 NOBODY_READS = 141
 """What shells report of a program whose reader has left: 128 + SIGPIPE."""
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"mdcontest: error: {error}", file=sys.stderr)
         return BAD_INPUT
-    except MemoryError:
-        print("mdcontest: error: not enough memory", file=sys.stderr)
+    except MemoryError as error:
+        print(f"mdcontest: error: {too_little_memory(error)}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         print("mdcontest: interrupted before it was done", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -49,13 +50,18 @@ class NotUnichainError(InputError):
         return type(self), (self.first, self.second, self.describe)
 
 
+def too_little_memory(error: MemoryError) -> str:
+    """What to say of it; NumPy names the size that it could not have."""
+    return f"not enough memory{f': {error}' if str(error) else ''}; ask for less, or use a machine that has more"
+
+
 PREVIEWED = 8
 """How many entries of a list an error text shows."""
 
 
-def preview(items: list[str], limit: int = PREVIEWED, number: int | None = None) -> str:
+def preview(items: Sequence[Any], limit: int = PREVIEWED, number: int | None = None) -> str:
     """A list short enough for an error text: the first few entries and how many there are (of which items are some)."""
-    shown, number = ", ".join(items[:limit]), len(items) if number is None else number
+    shown, number = ", ".join(map(str, items[:limit])), len(items) if number is None else number
     return f"[{shown}]" if number <= limit else f"[{shown}, … {number} in all]"
 
 

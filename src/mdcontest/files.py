@@ -230,8 +230,18 @@ def _read_json(content: bytes) -> Any:
         number = float(text)
         return number if math.isfinite(number) else refuse(text)  # type: ignore[func-returns-value,return-value]
 
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
+            raise FileFormatError(
+                f"has the field {twice!r:.60} twice; which of them counts is not for a reader to guess"
+            )
+        return found
+
     try:
-        return json.loads(content.decode("utf-8-sig"), parse_constant=refuse, parse_float=finite)
+        text = content.decode("utf-8-sig")
+        return json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=unique)
     except UnicodeDecodeError:
         raise FileFormatError("is neither JSON nor npz (it is not UTF-8 text and no zip archive)") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:

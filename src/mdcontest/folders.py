@@ -12,9 +12,9 @@ from typing import IO
 from mdcontest.errors import BusyError, InputError
 
 PAUSE = 0.1
+"""Seconds between two attempts at a lock."""
 TAKEN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
 """What a lock says that another process holds; some file systems have no locks at all, and say something else."""
-"""Seconds between two attempts at a lock."""
 
 
 def make_folder(path: Path, parents: bool = True) -> None:

@@ -22,7 +22,6 @@ def noted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals arrive elsewhere
         return
-    was_asked = False
     found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
     for number in before:  # what a shell told us to ignore, in the background, stays ignored

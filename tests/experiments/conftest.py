@@ -1,11 +1,14 @@
-"""The sweep that nobody disturbed; others must end like it."""
+"""What the tests of sweeps start from: the one that nobody disturbed, which others must end like; small ones; jobs."""
 
 import fcntl
 import os
+import shutil
 
 import pytest
 
-from sweeps import SHORT, finished, leftovers, results, run
+from mdcontest.cli import main
+from mdcontest.experiments.jobs import Job
+from sweeps import QUICK, SHORT, finished, leftovers, results, run
 
 FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 ALGORITHMS, SEEDS = "hpi-clip,hpi,sppo,ppo", 10 if FULL else 2
@@ -55,3 +58,40 @@ def done(common, compiled, whole_sweep):
 def undisturbed(done):
     """Name → result of every run of it."""
     return results(done)
+
+
+@pytest.fixture
+def here(capsys):
+    """The command in this process: exit code, standard output, standard error."""
+
+    def here(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return here
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A folder with two finished runs; only to be copied."""
+    out = tmp_path_factory.mktemp("made") / "runs"
+    code, _, err = run(*QUICK, "--algos", "hpi-clip,ppo", "--out", out, "--quiet")
+    assert (code, err) == (0, "")
+    return out
+
+
+@pytest.fixture
+def two(made, tmp_path):
+    """Such a folder, and the sweep that made it."""
+    out = shutil.copytree(made, tmp_path / "runs")
+    return out, [*QUICK, "--algos", "hpi-clip,ppo", "--out", out]
+
+
+@pytest.fixture
+def job(tmp_path):
+    """job(label, then): a job of that name, and what follows it."""
+
+    def job(label, then=()):
+        return Job("train", str(tmp_path / label), {"name": label}, label, tuple(then))
+
+    return job

@@ -78,10 +78,12 @@ def stop_while_training(small_sweep, compiled, how, out, output):
     """Stopped with runs on their way. They take a second: where that is over before the signal comes, once more."""
     for _ in range(5):
         with ended_afterwards(start(*small_sweep, output=output, env=compiled)) as process:
-            assert wait_until(lambda: training(out, 3) == 2), output.read_text()
+            # Both at once may never be seen: on a busy machine one is done before the other has begun.
+            wait_until(lambda: training(out, 3) == 2 or process.poll() is not None)
             running = workers(process.pid)
-            how(process)
-            process.wait(timeout=30)
+            if process.poll() is None:
+                how(process)
+                process.wait(timeout=30)
             if finished(out) < 2:
                 return require_stopped(process, running, output)
         shutil.rmtree(out)

@@ -170,13 +170,16 @@ if FULL:
         sweep = [*small_sweep, "--algos", "hpi-clip,ppo", "--seeds", "0", "--steps", 150_000]
         arguments = [*sweep, "--checkpoint-every", 10_000, "--ray", cluster.address]
         with ended_afterwards(start(*arguments, output=output, env=cluster.environment)) as process:
-            assert wait_until(lambda: training(out) == 2, 90), output.read_text()
+            # Not "both are training": on a busy machine one may be done before the other has begun.
+            assert wait_until(lambda: training(out) > 0, 90), output.read_text()
             process.send_signal(signal_number)
             assert process.wait(timeout=60) == 130, output.read_text()
         assert "Traceback" not in output.read_text()
         assert "goes on in" in output.read_text()
-        for folder in run_folders(out):
-            assert int(list_checkpoints(folder)[-1].name) == last_progress(folder).iteration > 3
+        begun = [folder for folder in run_folders(out) if rows_in(folder / "progress.csv") > 1]
+        assert max(last_progress(folder).iteration for folder in begun) > 3
+        for folder in begun:
+            assert int(list_checkpoints(folder)[-1].name) == last_progress(folder).iteration
         assert finished(out) < 2
         assert run(*arguments, env=cluster.environment)[0] == 0
         assert run(*sweep, "--out", tmp_path / "whole", "--jobs", 2, env=cluster.environment)[0] == 0

@@ -9,7 +9,8 @@ from mdcontest import tasks
 from mdcontest.errors import InputError, VersionError
 from mdcontest.experiments.engine import note_failure
 from mdcontest.experiments.jobs import Ending, Job
-from mdcontest.experiments.store import GAPS_COLUMNS, RUNS_COLUMNS, Run, Store
+from mdcontest.experiments.store import GAPS_COLUMNS, RUNS_COLUMNS, Store
+from mdcontest.experiments.stored import Run
 from mdcontest.learn import PPO, HPIClip, load_agent
 from mdcontest.tables import read_table
 from sweeps import snapshot

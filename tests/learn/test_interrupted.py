@@ -8,14 +8,14 @@ from gymnasium import spaces
 import mdcontest as mdc
 from mdcontest import tasks
 from mdcontest.errors import RunError
-from mdcontest.learn import PPO, HPIClip, load_agent
+from mdcontest.learn import PPO, load_agent
 from mdcontest.learn import runs as runs_module
 from mdcontest.learn.checkpoint import list_checkpoints
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.runs import read_description
+from tiny_runs import ITERATION, TINY, new_agent, stop_after
 
-TINY = {"num_steps": 32, "minibatches": 2, "epochs": 1, "hidden": (4,)}
-ITERATION, ITERATIONS = 32, 4
+ITERATIONS = 4
 SETTINGS = {"mixture": {}, "cloned": {"returned": "cloned", "cloning_epochs": 1, "cloning_minibatches": 2}}
 
 
@@ -52,19 +52,7 @@ def endless(kind=Endless):
     return mdc.Task(kind, tasks.reward_difference(), name="endless", horizon=1000)
 
 
-def stop_after(iteration):
-    def callback(agent, progress):
-        if progress.iteration == iteration:
-            raise KeyboardInterrupt
-
-    return callback
-
-
 # --- after the last iteration -----------------------------------------------------------------------------
-
-
-def new_agent(**settings):
-    return HPIClip(tasks.make("RPSContinuous"), 0, **TINY, **settings)
 
 
 def require_finished(folder, agent):

@@ -5,27 +5,13 @@ import shutil
 import numpy as np
 import pytest
 
-from mdcontest import tasks
-from mdcontest.learn import HPIClip, load_agent
+from mdcontest.learn import load_agent
 from mdcontest.learn import persist as persist_module
 from mdcontest.learn.past import past_policy
+from tiny_runs import ITERATION, new_agent, stop_after
 
-TINY = {"num_steps": 32, "minibatches": 2, "epochs": 1, "hidden": (4,)}
-ITERATION = 32
 CLONED = {"returned": "cloned", "cloning_epochs": 2, "cloning_minibatches": 2}
 OBS = np.array([[0.5], [-0.5], [3.0]])
-
-
-def stop_after(iteration):
-    def callback(agent, progress):
-        if progress.iteration == iteration:
-            raise KeyboardInterrupt
-
-    return callback
-
-
-def new_agent(**settings):
-    return HPIClip(tasks.make("RPSContinuous"), 0, **TINY, **settings)
 
 
 def interrupted(agent, folder, stop, iterations=10):

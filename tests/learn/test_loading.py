@@ -1,4 +1,4 @@
-"""Loading changes nothing: the same policy, the same task with the same margin, the same kinds of values."""
+"""Loading changes nothing: the same policy, and the same task with the same margin."""
 
 import dataclasses
 import json
@@ -6,34 +6,19 @@ import json
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import mdcontest as mdc
+from learn.loaded_runs import TINY, interrupted
 from mdcontest import tasks
 from mdcontest.errors import InputError
-from mdcontest.files import read_record, write_record
 from mdcontest.learn import PPO, HPIClip, load_agent
-from mdcontest.learn.evaluate import evaluate
 from mdcontest.learn.loading import same_parameters
-from mdcontest.learn.play import MOST_STEPS, sample_trajectories
 
-TINY = {"num_steps": 32, "minibatches": 2, "epochs": 1, "hidden": (8,)}
 CLASSES = [[0, 5, 5], [-5, 0, 0], [-5, 0, 0]]
 
 
 def pendulum():
     return mdc.Task("Pendulum-v1", tasks.reward_difference())
-
-
-def interrupted(agent, folder, iterations=6):
-    """Stopped in iteration 4, with a checkpoint after every one."""
-
-    def stop(agent, progress):
-        if progress.iteration == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        agent.learn(iterations * 32, False, stop, folder=folder, checkpoint_every=1)
 
 
 # --- the policy -------------------------------------------------------------------------------------------
@@ -98,6 +83,36 @@ def test_a_run_is_not_loaded_as_another_task(task, difference, tmp_path):
     assert load_agent(tmp_path, tasks.make("Reacher-NT", theta=1.0)).task.settings == {"theta": 1.0}
 
 
+def stretched(gravity=10.0, horizon=20, ended=None, margin=None):
+    more = {"horizon": horizon, "ended": ended, "env_settings": {"g": gravity}}
+    return mdc.Task("Pendulum-v1", margin or tasks.reward_difference(), **more)
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        ({"gravity": 1.0}, r"env_settings \{'g': 10.0\}, not \{'g': 1.0\}"),
+        ({"horizon": 7}, "horizon 20, not 7"),
+        ({"ended": 3.0}, "ended None, not 3.0"),
+        ({"ended": lambda z: z.reward}, "ended None, not 'function'"),
+        ({"margin": lambda z, w: z.reward - w.reward}, "margin 'RewardDifference', not 'Pairwise'"),
+    ],
+)
+def test_a_task_of_ones_own_is_told_from_another_of_its_name(changed, difference, tmp_path):
+    PPO(stretched(), **TINY).save(tmp_path)
+    with pytest.raises(InputError, match=difference):
+        load_agent(tmp_path, stretched(**changed))
+    assert load_agent(tmp_path, stretched()).task.horizon == 20
+
+
+def test_a_run_that_does_not_say_what_its_task_is_made_of_is_loaded(tmp_path, monkeypatch):
+    """As those of earlier versions."""
+    monkeypatch.setattr("mdcontest.learn.margins.parts_record", lambda task: {})
+    PPO(stretched(), **TINY).save(tmp_path)
+    monkeypatch.undo()
+    assert load_agent(tmp_path, stretched(gravity=1.0)).task.horizon == 20
+
+
 def test_a_task_that_was_registered_after_its_run_can_be_passed(tmp_path):
     PPO(mdc.Task("Reacher-v5", tasks.reward_difference()), **TINY).save(tmp_path)
     assert load_agent(tmp_path, tasks.make("Reacher-v5")).task.settings == {}
@@ -117,177 +132,3 @@ def test_a_run_whose_environment_got_another_name_survives_a_second_interruption
     with pytest.warns(UserWarning, match="cannot save the state"), pytest.raises(KeyboardInterrupt):
         load_agent(tmp_path, task).resume(False, stop_at_once)
     assert load_agent(tmp_path, task).num_timesteps == 3 * 32
-
-
-# --- values -----------------------------------------------------------------------------------------------
-
-
-class Saved(gymnasium.Env):
-    """Random observations; its state is what the tests want to see come back."""
-
-    def __init__(self):
-        self.observation_space = spaces.Box(-1, 1, (2,), np.float32)
-        self.action_space = spaces.Box(-1, 1, (2,), np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(), {}
-
-    def observe(self):
-        return self.np_random.uniform(-1, 1, 2).astype(np.float32)
-
-    def step(self, action):
-        return self.observe(), float(action.sum()), bool(self.np_random.random() < 0.1), False, {}
-
-    def save_state(self):
-        return {}
-
-    def load_state(self, state):
-        pass
-
-
-def own_task(env):
-    return mdc.Task(env, tasks.reward_difference(), name="own")
-
-
-class Visits(Saved):
-    loaded = None
-
-    def save_state(self):
-        return {"visits": {3: 1, np.int64(4): 2, 0.5: 3, "six": 4}}
-
-    def load_state(self, state):
-        Visits.loaded = state
-
-
-def test_keys_of_a_state_come_back_as_texts(tmp_path):
-    PPO(own_task(Visits), **TINY).learn(64, False, folder=tmp_path)
-    assert load_agent(tmp_path, own_task(Visits)).resumed_exactly
-    assert Visits.loaded == {"visits": {"3": 1, "4": 2, "0.5": 3, "six": 4}}
-
-
-@pytest.mark.parametrize(
-    ("state", "error"),
-    [
-        ({1: 2, "1": 3}, r"the keys 1 and '1' of a dictionary would both be '1' in a file; rename one"),
-        ({(1, 2): 3}, r"a dictionary with the key \(1, 2\) cannot be written .* use texts or numbers"),
-    ],
-)
-def test_keys_that_no_file_can_hold_are_refused(state, error, tmp_path):
-    class Odd(Saved):
-        def save_state(self):
-            return {"visits": state}
-
-    with pytest.raises(InputError, match=error):
-        PPO(own_task(Odd), **TINY).learn(64, False, folder=tmp_path)
-
-
-@pytest.mark.parametrize("ending", ["json", "npz"])
-def test_every_file_writes_keys_as_texts(ending, tmp_path):
-    write_record(tmp_path / f"a.{ending}", "test", {"visits": {3: np.ones(2), True: 1}})
-    found = read_record(tmp_path / f"a.{ending}", "test", max_bytes=10_000)["visits"]
-    assert {key: np.ravel(value).tolist() for key, value in found.items()} == {"3": [1, 1], "true": [1]}
-    with pytest.raises(InputError, match="would both be '3'"):
-        write_record(tmp_path / f"b.{ending}", "test", {"visits": {3: 1, "3": 2}})
-
-
-class Numbered(Saved):
-    """Observations under whole numbers, 0 among them."""
-
-    def __init__(self):
-        super().__init__()
-        box = self.observation_space
-        self.observation_space = spaces.Dict({0: box, 1: box, "a": spaces.Discrete(2)})
-
-    def observe(self):
-        return {0: super().observe(), 1: super().observe(), "a": int(self.np_random.integers(2))}
-
-
-@pytest.mark.parametrize("opponents", ["batch", "queue"])
-def test_observations_under_whole_numbers_come_back(opponents, tmp_path):
-    def margin(z, w):
-        return np.sign(z.obs[0][:, 0] - w.obs[0][:, 0]) + z.obs["a"] - w.obs["a"]
-
-    def task():
-        return mdc.Task(Numbered, margin, name="numbered")
-
-    settings = TINY | {"opponents": opponents}
-    interrupted(HPIClip(task(), **settings), tmp_path)
-    agent = load_agent(tmp_path, task()).resume(progress=False)
-    assert same_parameters(agent, HPIClip(task(), **settings).learn(6 * 32, False))
-    obs = task().make_env().reset(seed=0)[0]
-    batch = {key: np.stack([value] * 3) for key, value in obs.items()}
-    one, three = agent.predict(obs, [0], deterministic=True), agent.predict(batch, [0, 0, 0], deterministic=True)
-    np.testing.assert_allclose(one[0], three[0][0], rtol=1e-5)
-
-
-def test_observation_keys_that_read_alike_are_refused():
-    class Alike(Saved):
-        def __init__(self):
-            super().__init__()
-            self.observation_space = spaces.Dict([(1, self.observation_space), ("1", self.observation_space)])
-
-    with pytest.raises(InputError, match=r"two keys of the observation space read alike: \[1, '1'\]; rename one"):
-        PPO(own_task(Alike), **TINY)
-
-
-class Rounded(Saved):
-    """Computes in float32, which a number of Python would not."""
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place, self.count = np.float32(self.np_random.uniform(-1, 1)), np.uint8(250)
-        return self.see(), {}
-
-    def see(self):
-        return np.array([self.place, self.count / 255], np.float32)
-
-    def step(self, action):
-        self.place = self.place * np.float32(0.9) + 0.1 * np.float32(action[0])
-        self.place = 0.3 * (self.place * 3.3)
-        with np.errstate(over="ignore"):
-            self.count = self.count + np.uint8(1)
-        return self.see(), float(self.place), bool(self.np_random.random() < 0.01), False, {}
-
-    def save_state(self):
-        return {"place": self.place, "rest": [self.count, np.bool_(True), 0.25]}
-
-    def load_state(self, state):
-        self.place, (self.count, yes, quarter) = state["place"], state["rest"]
-        assert [type(value) for value in (self.place, self.count, yes, quarter)] == [
-            np.float32,
-            np.uint8,
-            np.bool_,
-            float,
-        ]
-
-
-def test_numbers_of_numpy_come_back_as_what_they_were(tmp_path):
-    interrupted(PPO(own_task(Rounded), **TINY), tmp_path)
-    agent = load_agent(tmp_path, own_task(Rounded))
-    assert agent.resumed_exactly
-    agent.resume(progress=False)
-    assert same_parameters(agent, PPO(own_task(Rounded), **TINY).learn(6 * 32, False))
-
-
-# --- long episodes ----------------------------------------------------------------------------------------
-
-
-class Endless(Saved):
-    def step(self, action):
-        return self.observe(), 1.0, False, False, {}
-
-
-LONG = MOST_STEPS + 500
-
-
-@pytest.mark.parametrize(
-    ("horizon", "settings", "length"),
-    [(None, {}, MOST_STEPS), (LONG, {}, LONG), (None, {"horizon": LONG}, LONG), (LONG, {"horizon": 7}, 7)],
-)
-def test_episodes_are_as_long_as_their_horizon(horizon, settings, length):
-    """In `evaluate`, and wherever else whole episodes are played."""
-    task = mdc.Task(Endless, tasks.reward_difference(), name="endless", horizon=horizon)
-    agent = PPO(task, **TINY, **settings)
-    assert evaluate(agent, 1).lengths.tolist() == [length]
-    assert sample_trajectories(task, agent, 1, horizon=agent.settings.horizon).lengths.tolist() == [length]

@@ -2,14 +2,15 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from learned_margins import STEP, random_margin
+from fitted_margins import STEP, random_margin
 from mdcontest import tasks
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, RunError
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.learn import HPIClip, load_agent
 from mdcontest.learn.loading import same_parameters
@@ -18,22 +19,9 @@ from mdcontest.learn.spec import RunSpec, run_name, train
 from mdcontest.preferences.asked import AskedMargin
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.tasks import registry
+from tiny_runs import ITERATION, TINY, new_agent, stop_after
 
-TINY = {"num_steps": 32, "minibatches": 2, "epochs": 1, "hidden": (4,)}
-ITERATION = 32
 CLONED = {"returned": "cloned", "cloning_epochs": 1, "cloning_minibatches": 2}
-
-
-def new_agent(**settings):
-    return HPIClip(tasks.make("RPSContinuous"), 0, **TINY, **settings)
-
-
-def stop_after(iteration):
-    def callback(agent, progress):
-        if progress.iteration == iteration:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 def interrupted(folder, iterations=3, stop=2, **options):
@@ -223,3 +211,41 @@ def test_saving_in_its_own_folder_keeps_how_a_run_is_logged(tmp_path):
         "checkpoint_every": 10,
         "tensorboard": False,
     }
+
+
+@pytest.mark.parametrize("settings", [{}, CLONED], ids=["last", "cloned"])
+@pytest.mark.parametrize("place", ["the same place", "elsewhere"])
+def test_an_agent_whose_folder_was_removed_can_still_be_saved(tmp_path, place, settings):
+    agent = new_agent(**settings).learn(3 * ITERATION, False, folder=tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    target = tmp_path / ("run" if place == "the same place" else "copy")
+    agent.save(target)
+    loaded = load_agent(target)
+    assert same_parameters(loaded, agent)
+    assert repr(loaded.mixture) == "Mixture(3 iterates)"
+    assert np.array_equal(loaded.learner.iterates.rows.mapped(), agent.learner.iterates.rows.mapped())
+
+
+@pytest.mark.parametrize("settings", [{}, CLONED], ids=["last", "cloned"])
+def test_a_folder_that_is_removed_while_a_run_goes_on(tmp_path, settings):
+    """What was learned is in the agent; the run does not end as if it were in the folder."""
+    agent = new_agent(**settings)
+
+    def remove(agent, progress):
+        if progress.iteration == 2:
+            shutil.rmtree(tmp_path / "run")
+
+    with pytest.raises(RunError, match=r"run.iterates\.f32 was removed or replaced while it was written; agent\.save"):
+        agent.learn(4 * ITERATION, False, remove, folder=tmp_path / "run", checkpoint_every=1)
+    agent.save(tmp_path / "copy")
+    assert same_parameters(load_agent(tmp_path / "copy"), agent)
+
+
+def test_an_agent_whose_folder_was_removed_goes_on_there(tmp_path):
+    agent = new_agent().learn(2 * ITERATION, False, folder=tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    agent.learn(2 * ITERATION, False, folder=tmp_path / "run")
+    loaded = load_agent(tmp_path / "run")
+    assert loaded.num_timesteps == 4 * ITERATION
+    assert repr(loaded.mixture) == "Mixture(4 iterates)"
+    assert description(tmp_path / "run")["status"] == "finished"

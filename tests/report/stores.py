@@ -39,15 +39,16 @@ def write_run(
     status: str = "finished",
     error: str | None = None,
     version: str = "0.1.0",
-    episodes: tuple[list, list] | None = None,
+    episodes: tuple | None = None,
     margins: list | None = None,
     done: int | None = None,
     task_settings: dict | None = None,
     learned: str | None = None,
     **settings,
 ) -> Path:
-    """One run's folder: `episodes` are steps and returns, `margins` one number an iteration, `done` steps so far.
+    """One run's folder: `margins` are one number an iteration, `done` steps so far.
 
+    `episodes` are their steps and returns, and how long each is, if not one step.
     `learned` is the digest of the margin it was trained on, if not the task's own.
     """
     own = Settings(**settings).record()
@@ -67,11 +68,10 @@ def write_run(
         **({"error": error} if error else {"steps": target}),
     }
     write_record(folder / DESCRIPTION, FORMAT, description)
-    steps, returns = episodes if episodes is not None else ([], [])
     write_log(
         folder,
         description,
-        episode_rows(steps, returns),
+        episode_rows(*(episodes or ([], []))),
         progress_rows([0.1] if margins is None else margins, done or target),
     )
     return folder
@@ -81,8 +81,8 @@ def hash_of(settings: dict) -> int:
     return sum((i + 1) * ord(letter) for i, letter in enumerate(str(settings))) % 16**8
 
 
-def episode_rows(steps, returns) -> dict[str, list]:
-    return {"step": list(steps), "return": [float(r) for r in returns], "length": [1] * len(steps)}
+def episode_rows(steps, returns, length=1) -> dict[str, list]:
+    return {"step": list(steps), "return": [float(r) for r in returns], "length": [length] * len(steps)}
 
 
 def progress_rows(margins, target: int) -> dict[str, list]:

@@ -8,7 +8,9 @@ from gymnasium import spaces
 from mdcontest.gap import estimate_gap
 from mdcontest.learn import HPIClip, load_agent
 from mdcontest.learn.play import play_episode
-from mdcontest.tasks import Task, reward_difference
+from mdcontest.tasks import Task, load_environment, reward_difference, save_environment
+from mdcontest.tasks.state import reset
+from tiny_runs import stop_after
 
 TINY = {"num_steps": 40, "minibatches": 2, "epochs": 1, "hidden": (4,)}
 
@@ -118,14 +120,26 @@ class Slips(Line):
 
 
 def test_draws_from_a_space_go_on_where_they_were(tmp_path):
-    def stop(agent, progress):
-        if progress.steps >= 80:
-            raise KeyboardInterrupt
-
     whole = HPIClip(on(Slips), seed=0, **TINY).learn(160, progress=False)
     with pytest.raises(KeyboardInterrupt):
         HPIClip(on(Slips), seed=0, **TINY).learn(
-            160, progress=False, callback=stop, folder=tmp_path, checkpoint_every=1
+            160, progress=False, callback=stop_after(2), folder=tmp_path, checkpoint_every=1
         )
     again = load_agent(tmp_path, task=on(Slips)).resume(progress=False)
     assert list(again.recent) == list(whole.recent)
+
+
+class InParts(Slips):
+    observation_space = spaces.Dict({"one": spaces.Box(-1.0, 1.0, (1,)), "other": spaces.Box(-1.0, 1.0, (1,))})
+
+
+def test_parts_of_a_space_have_generators_of_their_own_which_are_saved():
+    env = InParts()
+    reset(env, 5)
+    first = env.observation_space.sample()
+    assert first["one"] != first["other"]
+    states = save_environment(env)
+    expected = [env.observation_space.sample() for _ in range(3)]
+    reset(env, 6)
+    load_environment(env, states)
+    assert [env.observation_space.sample() for _ in range(3)] == expected

@@ -57,9 +57,6 @@ def run_play(options: argparse.Namespace) -> int:
 def run_evaluate(options: argparse.Namespace) -> int:
     """Returns, lengths, and margin against the first policy."""
     prepare()
-    if len(options.run_folders) == 1:
-        _evaluate(options.run_folders[0], options)
-        return DONE
     code = DONE
     for number, folder in enumerate(options.run_folders):
         print("\n" if number and not options.json else "", end="")

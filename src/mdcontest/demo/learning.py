@@ -13,7 +13,8 @@ from mdcontest import tasks
 from mdcontest.errors import RunError
 from mdcontest.experiments.engine import FAILED
 from mdcontest.experiments.launch import run_sweep
-from mdcontest.experiments.store import Run, Store
+from mdcontest.experiments.store import Store
+from mdcontest.experiments.stored import Run
 from mdcontest.experiments.sweep import GapPlan, Sweep
 
 TASK, HORIZON, ITERATION = "Reacher-NT", 2048, 2048

@@ -163,17 +163,10 @@ def read_sweep(path: str | Path, **changes: Any) -> tuple[Sweep, str | None]:
 
 def _changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """What the file says with what was said since; tables entry by entry."""
-    tables = {
-        name: {**content[name], **changes[name]}
-        for name in ("settings", "grid", "task_settings", "gap")
-        if isinstance(content.get(name), Mapping) and name in changes
+    found = content | {
+        name: _merged(content.get(name), value) if name in ("settings", "grid", "task_settings", "gap") else value
+        for name, value in changes.items()
     }
-    own = content.get("task_settings")
-    if "task_settings" in tables and isinstance(own, Mapping):
-        for name, given in changes["task_settings"].items():
-            before = own.get(name)
-            tables["task_settings"][name] = {**before, **given} if isinstance(before, Mapping) else given
-    found = {**content, **changes, **tables}
     if isinstance(found.get("grid"), Mapping) and "grid" not in changes:  # a value that was given is not varied
         found["grid"] = {key: values for key, values in found["grid"].items() if key not in changes.get("settings", {})}
     for table in ("task_settings", "margin"):
@@ -181,6 +174,13 @@ def _changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, A
             left = _texts(changes["tasks"], "tasks")
             found[table] = {name: own for name, own in found[table].items() if name in left}
     return found
+
+
+def _merged(before: Any, since: Any) -> Any:
+    """Tables entry by entry, and so on within them; anything else is replaced."""
+    if not (isinstance(before, Mapping) and isinstance(since, Mapping)):
+        return since
+    return {**before, **{key: _merged(before.get(key), value) for key, value in since.items()}}
 
 
 def make_sweep(content: Mapping[str, Any]) -> Sweep:

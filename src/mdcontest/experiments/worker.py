@@ -15,7 +15,7 @@ import threading
 import warnings
 from typing import Any
 
-from mdcontest.errors import BusyError, InputError
+from mdcontest.errors import BusyError, InputError, too_little_memory
 
 PATIENCE = 60.0
 """Seconds to wait for a folder that a dying worker still holds."""
@@ -41,8 +41,8 @@ def main() -> int:
     except KeyboardInterrupt:
         interrupted.set()
         error = "interrupted"
-    except MemoryError:
-        error = "not enough memory"
+    except MemoryError as problem:
+        error = too_little_memory(problem)
     message = json.dumps({"error": error, "interrupted": error == "interrupted", "notes": notes})
     print(f"\n{message}", flush=True)  # on a line of its own, whatever an environment has printed
     return 0 if error is None else STOPPED if error == "interrupted" else 2

@@ -162,9 +162,11 @@ class Agent:
 
     def log_lengths(self, path: Path) -> dict[str, int] | None:
         """How long the logs in that folder are, for a checkpoint there; None where there are none."""
-        if self._folder is not None and path.samefile(self._folder.path):
-            return self._folder.log_lengths
-        return Logs.lengths_in(path)
+        return self._folder.log_lengths if self._folder is not None and self.is_run_of(path) else Logs.lengths_in(path)
+
+    def is_run_of(self, path: Path) -> bool:
+        """Whether this agent's run lies there; one that was removed does not, though its folder may be made anew."""
+        return self.folder is not None and (self.folder / DESCRIPTION).exists() and path.samefile(self.folder)
 
     def _attach(self, folder: str | Path | None, tensorboard: bool, checkpoint_every: int) -> None:
         """Where rows, logs and checkpoints go from here on. A folder that is refused changes nothing."""
@@ -175,7 +177,7 @@ class Agent:
             path = make_place(folder)
             lengths = self.log_lengths(path) if (path / DESCRIPTION).exists() else None
             description = describe(self, int(checkpoint_every), tensorboard)
-            attached = RunFolder(path, description, lengths, goes_on=path == self.folder)
+            attached = RunFolder(path, description, lengths, goes_on=self.is_run_of(path))
             attached.open(self)
         place = None if attached is None else attached.path
         try:

@@ -104,13 +104,13 @@ def _collect(
     for folder in folders:
         own = [episode for episode in there if episode.source == folder.resolve().name]
         for episode in sorted(own, key=lambda episode: -episode.steps)[:PLAYED_AGAIN]:
-            _require_same_run(episode, dataset.trajectory(known[episode.key]), folder, path)
+            _require_own_episode(episode, dataset.trajectory(known[episode.key]), folder, path)
     with counting_bar("collecting", len(missing), progress) as advance:
         _play_all(dataset, missing, advance)
     return Collected(dataset, len(missing), len(planned) - len(missing))
 
 
-def _require_same_run(episode: Episode, stored: Trajectory, folder: Path, dataset: Path) -> None:
+def _require_own_episode(episode: Episode, stored: Trajectory, folder: Path, dataset: Path) -> None:
     """An error where the stored episode is of another run of that name: its policy does something else from the start.
 
     Only the first steps are looked at, and only as long as the observations are the same: on another machine rounding

@@ -98,6 +98,9 @@ class Mixture:
             self._loaded[index] = self.iterates.policy(index)
         return self._loaded[index]
 
+    def __repr__(self) -> str:
+        return f"Mixture({len(self.iterates)} iterates)"
+
 
 def _split(values: Array) -> list[NDArray[np.float32]]:
     """float64 as the sum of two float32, so that large means with small deviations keep their digits."""

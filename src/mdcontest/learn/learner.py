@@ -95,12 +95,18 @@ class Learner:
         batch = rollout.outcomes(self.task)
         cumulant = self._cumulant(rollout, batch)
         # 3. Update decision rule
+        learning_rate = 0.0 if self._is_silent else learning_rate  # nothing is learned, and the log says so
         diagnostics = self._update(rollout, cumulant, learning_rate)
         # Judged by the task's own margin, also where a learned one is trained on: that may change, or be wrong.
         margin = float(self._guarded(self.task.true.cumulant, batch, self.opponents.first).mean())
         self.iteration += 1
         self.steps += self.settings.batch_size
         return Iteration(rollout.episodes, margin, float(cumulant.mean()), learning_rate, diagnostics)
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether nobody has said anything yet: advantages, normalised, would be nothing but the critic's errors."""
+        return self.algorithm.cumulant != "reward" and getattr(self.task.margin, "is_silent", False)
 
     def _cumulant(self, rollout: Rollout, batch: Outcomes) -> Array:
         """ĉ of every step, [T, N]: against opponents, beyond having ended unless told, averaged over T_C steps."""
@@ -139,7 +145,8 @@ class Learner:
 
     def _update(self, rollout: Rollout, cumulant: Array, learning_rate: float) -> Diagnostics:
         settings = self.settings
-        scaled = self.scale.scale(cumulant, rollout.ended) if settings.normalise_cumulant else cumulant
+        counts = settings.normalise_cumulant and not self._is_silent  # a scale learned from zeros would be none
+        scaled = self.scale.scale(cumulant, rollout.ended) if counts else cumulant
         batch = Batch(
             rollout.x,
             self._next_x(rollout),
@@ -152,7 +159,9 @@ class Learner:
         with jax.default_device(jax.devices("cpu")[0]):  # networks this small lose more on the way to a GPU
             update = make_update(settings, self.algorithm.surrogate)
             found = update(self.params, self.optimiser_state, self.averages, batch, orders, np.float32(learning_rate))
-        self.params, self.optimiser_state, self.averages, diagnostics = jax.device_get(found)
+        *learned, diagnostics = jax.device_get(found)
+        if not self._is_silent:
+            self.params, self.optimiser_state, self.averages = learned
         if not all(np.isfinite(value) for value in diagnostics[:-1]):
             raise RunError(
                 f"{self.task.name}: training diverged in iteration {self.iteration + 1}, its losses are no longer "

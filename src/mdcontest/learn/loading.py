@@ -104,6 +104,10 @@ def _given_task(task: Task, entry: dict[str, Any], path: Path) -> Task:
     for key in ("name", "settings"):
         if entry[key] != given[key] and None not in (entry[key], given[key]):
             raise _another_task(path, entry, f"{key} {entry[key]!r}, not {given[key]!r}")
+    told = given.get("parts", {})
+    for key, value in entry.get("parts", {}).items():  # older runs have none
+        if key in told and told[key] != value:
+            raise _another_task(path, entry, f"{key} {value!r}, not {told[key]!r}")
     if _is_changed(entry) and given["registered"]:
         raise _another_task(path, entry, "something of it was changed, such as its margin, and this is as registered")
     if "margin" in given and "margin" not in entry:

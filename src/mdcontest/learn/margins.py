@@ -18,7 +18,7 @@ from mdcontest.preferences.inputs import Field
 from mdcontest.preferences.learned import Learned
 from mdcontest.preferences.margin_files import DESCRIPTION, load_margin
 from mdcontest.tasks import Task
-from mdcontest.tasks.records import task_record
+from mdcontest.tasks.records import parts_record, task_record
 
 MARGIN = "margin"
 """The folder within a run's."""
@@ -28,7 +28,8 @@ def run_task_record(task: Task) -> dict[str, Any]:
     """What run.json says about a task: it is the registered one only if its margin is, or is stored with the run."""
     learned, record = margin_entry(task), task_record(task)
     found_again = record["registered"] and (task.original is None or bool(learned))
-    return record | {"registered": found_again} | learned
+    parts = {} if found_again else {"parts": parts_record(task.true)}
+    return record | {"registered": found_again} | learned | parts
 
 
 def margin_entry(task: Task) -> dict[str, Any]:

@@ -166,7 +166,11 @@ def _foreign_actor(task: Task, player: Player, deterministic: bool) -> Callable[
     def act(obs: Any, vector: Array) -> Any:
         nonlocal state, first
         start = np.array([True]) if first else np.array([False])
-        answer = player.predict(obs, state, start, deterministic)
+        try:
+            answer = player.predict(obs, state, start, deterministic)
+        except TypeError as error:
+            wanted = "predict(obs, state, episode_start, deterministic)"
+            raise InputError(f"{wanted} of {type(player).__name__} raised TypeError: {error}") from error
         if not (isinstance(answer, tuple) and len(answer) == 2):
             raise InputError(f"predict of {type(player).__name__} must return (action, state)")
         (action, state), first = answer, False

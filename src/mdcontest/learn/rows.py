@@ -74,7 +74,11 @@ class Rows:
         return part
 
     def sync(self) -> None:
-        """Everything appended is on disk when this returns."""
+        """Everything appended is on disk, under its name, when this returns."""
+        if not self._is_at(self.path):
+            raise RunError(
+                f"{self.path} was removed or replaced while it was written; agent.save(FOLDER) keeps what was learned"
+            )
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -83,7 +87,7 @@ class Rows:
 
     def continue_at(self, path: Path | None) -> None:
         """Append there from now on (None: a temporary file): in place if these rows are there, else to a copy."""
-        here = _same(self.path, path)
+        here = self._is_at(path)
         if self.writable and here:
             return
         if path is not None and here:
@@ -99,11 +103,20 @@ class Rows:
 
     def copy_to(self, path: Path) -> None:
         """A copy of the rows in another file, complete before it appears; nothing if they are there already."""
-        if _same(self.path, path):
+        if self._is_at(path):
             return self.sync()
         with atomic_write(path) as file:
             for first in range(0, self.count, step := max(1, CHUNK // self.width)):
                 file.write(self.read(first, min(first + step, self.count)).tobytes())
+
+    def _is_at(self, path: Path | None) -> bool:
+        """Whether that is the file of these rows; one that was removed is not, whatever lies there by now."""
+        if self.path is None or path is None:
+            return self.path is path
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(path))
+        except OSError:
+            return False
 
     def record(self) -> dict[str, Any]:
         """What a checkpoint holds."""
@@ -129,13 +142,6 @@ class Rows:
         # Agents come and go without anyone closing them; what matters is on disk after sync.
         if hasattr(self, "_opened") and self._whole is None:
             self._opened.close()
-
-
-def _same(one: Path | None, other: Path | None) -> bool:
-    """Whether two names are of one file."""
-    if one is None or other is None:
-        return one is other
-    return one == other or (one.exists() and other.exists() and one.samefile(other))
 
 
 def _open(path: Path, mode: str) -> IO[bytes]:

@@ -175,7 +175,7 @@ def write_agent(agent: Agent, path: Path, log_lengths: dict[str, int] | None) ->
 def save_copy(agent: Agent, path: Path) -> None:
     """Everything about an agent in a folder of its own; the agent goes on where it was."""
     make_folder(path)
-    own = agent._folder if agent.folder is not None and path.samefile(agent.folder) else None
+    own = agent._folder if agent.is_run_of(path) else None
     lock = None if own and agent.is_learning else lock_folder(path)  # in a callback the folder is this agent's already
     try:
         require_own(agent, path)

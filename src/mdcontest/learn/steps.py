@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,14 @@ from mdcontest.tasks import Task
 
 def read_info(task: Task, info: Any, key: str, step: int) -> Array:
     """An entry of a step's info as float64, whatever kind of number it is: margins see the same wherever it is read."""
+    if not isinstance(info, Mapping):
+        raise RunError(f"{task.name}: the info of step {step} is {info!r}, it must be a dictionary")
     if key not in info:
-        raise RunError(f"{task.name}: the info of step {step} has no entry {key!r}, it has {sorted(info)}")
-    value = np.asarray(info[key])
+        raise RunError(f"{task.name}: the info of step {step} has no entry {key!r}, it has {sorted(map(str, info))}")
+    try:
+        value = np.asarray(info[key])
+    except ValueError:  # lists of several lengths
+        value = np.asarray(None)
     if value.dtype.kind not in "fiub":
         raise RunError(f"{task.name}: info[{key!r}] is {info[key]!r} at step {step}; only numbers can be kept")
     if not np.isfinite(value).all():

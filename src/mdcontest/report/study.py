@@ -14,7 +14,8 @@ import numpy as np
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError, did_you_mean, preview
-from mdcontest.experiments.store import Run, Store
+from mdcontest.experiments.store import Store
+from mdcontest.experiments.stored import Run
 from mdcontest.report import statistics as st
 from mdcontest.report.study_curves import (
     in_order,

@@ -11,7 +11,7 @@ import numpy as np
 from mdcontest import tasks
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.stored import Run
 from mdcontest.report import statistics as st
 from mdcontest.report.study_gaps import effort, followed, own_brackets
 from mdcontest.settings import ALGORITHM_NAMES

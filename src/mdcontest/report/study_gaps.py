@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mdcontest.arrays import Array
-from mdcontest.experiments.store import Gap, Run
+from mdcontest.experiments.stored import Gap, Run
 from mdcontest.gap.bracket import GapBracket
 
 MOST_PANELS = 4

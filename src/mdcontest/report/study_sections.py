@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from mdcontest import tasks
 from mdcontest.errors import InputError
-from mdcontest.experiments.store import Run, Store
+from mdcontest.experiments.store import Store
+from mdcontest.experiments.stored import Run
 from mdcontest.files import atomic_write
 from mdcontest.folders import make_folder
 from mdcontest.report import study_tables

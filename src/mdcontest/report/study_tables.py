@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from mdcontest.experiments.store import GAPS_COLUMNS, Run, Store
+from mdcontest.experiments.store import GAPS_COLUMNS, Store
+from mdcontest.experiments.stored import Run
 from mdcontest.gap.bracket import Measured
 from mdcontest.report.page import MISSING, Download, Table
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW, Interval

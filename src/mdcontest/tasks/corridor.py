@@ -23,6 +23,7 @@ from mdcontest.errors import InputError
 from mdcontest.examples import ROCK_PAPER_SCISSORS
 from mdcontest.margins import Classes
 from mdcontest.outcomes import Outcomes
+from mdcontest.tasks.checks import require_probability
 from mdcontest.tasks.task import FiniteModel, Task
 
 ROOMS, MOVES = ("rock", "paper", "scissors"), ("left", "stay", "right")
@@ -102,9 +103,8 @@ class Corridor(gymnasium.Env[Any, Any], ABC):
 
 def corridor_contest(slip: float = 0.1, end: float = 0.1) -> Contest:
     """The three rooms as a finite contest; `end` is the probability of starting anew after a step."""
-    for name, value in (("slip", slip), ("end", end)):
-        if not 0 <= value < 1:
-            raise InputError(f"{name} is a probability below 1, got {value}")
+    require_probability(slip, "slip")
+    require_probability(end, "end")
     P = np.zeros((3, 3, 3))
     for s in range(3):
         for a, move in enumerate((-1, 0, 1)):
@@ -208,7 +208,6 @@ def _class_of_position(z: Outcomes) -> Ints:
 
 def rps_continuous(end: float = 0.05) -> Task:
     """The continuous task."""
-    if not 0 <= end < 1:
-        raise InputError(f"end is a probability below 1, got {end}")
+    require_probability(end, "end")
     margin = Classes(_class_of_position, FLOOR_LOSES)
     return Task(functools.partial(ContinuousCorridor, end), margin, name="RPSContinuous", class_names=(*ROOMS, "floor"))

@@ -17,6 +17,20 @@ def task_record(task: Task) -> dict[str, Any]:
     return {"name": task.name, "registered": task.is_registered, "settings": plain(task.settings), "env": env}
 
 
+def parts_record(task: Task) -> dict[str, Any]:
+    """What else a task that the registry does not make is made of, as far as a file can tell.
+
+    Functions cannot be compared, so of these it says no more than that they are functions.
+    """
+    return {
+        "horizon": task.horizon,
+        "env_settings": json.loads(json.dumps(dict(task.env_settings), default=lambda value: type(value).__name__)),
+        "info_keys": list(task.info_keys),
+        "ended": "function" if callable(task.ended) else task.ended,
+        "margin": type(task.margin).__name__,
+    }
+
+
 def plain(settings: Any) -> Any:
     """Settings of a task as JSON knows them; what it does not know is refused before anything is done."""
 

@@ -37,7 +37,7 @@ def reset(env: Any, seed: int | None) -> Any:
     """The first observation; a seed is that of the spaces, too, for environments that sample from them as they go."""
     if seed is not None:
         for space in _spaces(env):
-            space.seed(seed)
+            space.seed(seed)  # and its parts, each with another seed that follows from it
     return env.reset(seed=seed)[0]
 
 
@@ -48,7 +48,7 @@ def save_environment(env: Any) -> list[State] | None:
         return None
     for layer, state in zip(_layers(env), states, strict=True):
         _require_finite((state or {}).get("own"), f"the state that save_state of {type(layer).__name__} gave")
-    drawn = [space.np_random.bit_generator.state for space in _spaces(env)]
+    drawn = [space.np_random.bit_generator.state for space in _with_parts(_spaces(env))]
     return [*states[:-1], states[-1] | {"spaces": drawn}]  # type: ignore[list-item, operator]
 
 
@@ -61,22 +61,24 @@ def load_environment(env: Any, states: list[State]) -> None:
         )
     for layer, state in zip(layers, states, strict=True):
         _load_layer(layer, state)
-    for space, drawn in zip(_spaces(env), states[-1].get("spaces", ()), strict=False):  # older states have none
-        space.np_random.bit_generator.state = drawn
+    drawn = states[-1].get("spaces", ())  # older states have none
+    for space, generator in zip(_with_parts(_spaces(env)), drawn, strict=False):
+        space.np_random.bit_generator.state = generator
 
 
 def _spaces(env: Any) -> list[gymnasium.Space[Any]]:
-    """Spaces of the outermost and the innermost layer, with their parts: some environments sample from them."""
-    named = [
-        getattr(layer, name, None) for layer in (env, env.unwrapped) for name in ("action_space", "observation_space")
-    ]
-    found, waiting = list[gymnasium.Space[Any]](), [space for space in named if isinstance(space, gymnasium.Space)]
-    while waiting:
-        space = waiting.pop(0)
+    """Spaces of the outermost and the innermost layer, each once: some environments sample from them."""
+    names = ("action_space", "observation_space")
+    named = (getattr(layer, name, None) for layer in (env, env.unwrapped) for name in names)
+    return list({id(space): space for space in named if isinstance(space, gymnasium.Space)}.values())
+
+
+def _with_parts(found: list[gymnasium.Space[Any]]) -> Iterator[gymnasium.Space[Any]]:
+    """Spaces, and those that they are made of: each draws from a generator of its own."""
+    for space in found:
+        yield space
         parts = getattr(space, "spaces", ())
-        waiting += parts.values() if isinstance(parts, Mapping) else parts
-        found += [space] if all(space is not other for other in found) else []
-    return found
+        yield from _with_parts(list(parts.values() if isinstance(parts, Mapping) else parts))
 
 
 def _layers(env: Any) -> Iterator[Any]:

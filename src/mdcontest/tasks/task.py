@@ -23,6 +23,7 @@ from mdcontest.margins import Margin, Pairwise, RewardDifference
 from mdcontest.margins.base import averaged
 from mdcontest.margins.reading import as_finite
 from mdcontest.outcomes import Outcomes
+from mdcontest.tasks.checks import finite_number, require_group, require_pictured, require_text
 from mdcontest.tasks.environments import limited, make_registered, quiet_mujoco
 from mdcontest.tasks.spaces import ActionReader, ObservationReader
 
@@ -100,14 +101,20 @@ class Task:
             if not (is_whole(self.horizon) and self.horizon >= 1):
                 raise InputError(f"horizon must be a whole number of steps, at least 1, got {self.horizon!r}")
             object.__setattr__(self, "horizon", int(self.horizon))  # files hold no numbers of NumPy
-        number = isinstance(self.ended, int | float) and np.isfinite(self.ended)
-        if not (self.ended is None or callable(self.ended) or number):
-            raise InputError(f"ended must be a finite number or a function of outcomes, got {self.ended!r}")
+        if not (self.ended is None or callable(self.ended)):
+            ended = finite_number(self.ended, "ended", "a finite number or a function of outcomes")
+            object.__setattr__(self, "ended", ended)
+        if self.largest_reward is not None:
+            object.__setattr__(self, "largest_reward", finite_number(self.largest_reward, "largest_reward"))
         if isinstance(self.info_keys, str):
             object.__setattr__(self, "info_keys", (self.info_keys,))  # one key, not its letters
         if not self.name:
             name = self.env if isinstance(self.env, str) else getattr(self.env, "__name__", "environment")
             object.__setattr__(self, "name", name)
+        # What is looked at only when a run is over, or a picture is drawn, must not fail then.
+        require_text(self.name, "name")
+        require_group(self.group)
+        require_pictured(self.class_names, self.positions, self.reach)
 
     @property
     def is_reward_difference(self) -> bool:
@@ -251,7 +258,13 @@ class Task:
             return self.margin.over_ended(z)  # type: ignore[union-attr]
         if not callable(self.ended):
             return np.full(len(z), float(self.ended))
-        values = as_finite(self.ended(z), "the margin over an ended episode")
+        try:
+            found = self.ended(z)
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # somebody's own function
+            raise InputError(f"ended raised {type(error).__name__}: {error}") from error
+        values = as_finite(found, "the margin over an ended episode")
         if values.shape != (len(z),):
             raise InputError(f"ended must return one number an outcome, shape ({len(z)},), got {values.shape}")
         return values

@@ -1,0 +1,117 @@
+"""One run as it was stored: its description, its logs, the brackets of its gap and what its policies did."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mdcontest.errors import FileFormatError
+from mdcontest.gap.bracket import GapBracket
+from mdcontest.gap.curve import BEHAVIOUR, BEHAVIOUR_COLUMNS, BEHAVIOUR_FORMAT, GAPS, OWN, read_gap
+from mdcontest.learn.export import (
+    EPISODES,
+    EPISODES_FILE,
+    EPISODES_FORMAT,
+    IDENTITY,
+    PROGRESS,
+    PROGRESS_FILE,
+    PROGRESS_FORMAT,
+    read_log,
+)
+from mdcontest.learn.logs import Logs
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
+from mdcontest.tables import read_table
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A bracket at a step of a run."""
+
+    step: int
+    returned: str
+    bracket: GapBracket
+    by_own: bool = True
+    """Judged by the task's own margin, rather than by a learned one."""
+
+
+class Run:
+    """One run, as its folder says."""
+
+    def __init__(self, folder: Path, description: dict[str, Any] | None = None) -> None:
+        self.folder, self.name = folder, folder.name
+        self.description = read_description(folder) if description is None else description
+        try:
+            self.task = str(self.description["task"]["name"])
+            self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
+            self.settings: dict[str, Any] = dict(self.description["settings"])
+            self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
+            self.learned = self.description["task"].get("margin")
+            """Tells learned margins apart; None where it was trained on the task's own."""
+            self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
+            self.status, self.error = str(self.description["status"]), self.description.get("error")
+            done = self.description.get("steps") if self.is_finished else None
+            asked = int(self.description["steps_asked"])
+            self.target = asked if done is None else int(done)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FileFormatError(f"{folder / DESCRIPTION} is incomplete: {error!r}") from None
+        self.learned_as = "learned"
+        """What its learned margin is called among the store's; all the same where each seed has one."""
+        self.variant = self.algorithm
+        """The algorithm, and what tells its runs on this task apart from others in the store."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status == FINISHED
+
+    @functools.cached_property
+    def episodes(self) -> dict[str, Any]:
+        """step, return and length of every finished episode."""
+        return self._log(EPISODES_FILE, EPISODES_FORMAT, EPISODES, Logs.EPISODES)
+
+    @functools.cached_property
+    def progress(self) -> dict[str, Any]:
+        """One row an iteration."""
+        return self._log(PROGRESS_FILE, PROGRESS_FORMAT, PROGRESS, Logs.PROGRESS)
+
+    def _log(self, file: str, format: str, schema: dict[str, str], log: str) -> dict[str, Any]:
+        """From the table of a finished run, from the growing CSV file of any other."""
+        own = {name: kind for name, kind in schema.items() if name not in IDENTITY}
+        if self.is_finished and (self.folder / file).is_file():
+            found = read_table(self.folder / file, format, schema)
+            return {name: found[name] for name in own}
+        return read_log(self.folder / log, own)
+
+    @functools.cached_property
+    def gaps(self) -> list[Gap]:
+        """All brackets, by step."""
+        found = []
+        for source, record in self.gap_records():
+            judge = record.get("margin")
+            by_own = judge == OWN or (judge is None and self.learned is None)
+            try:
+                found.append(Gap(int(record["step"]), str(record["returned"]), GapBracket.of_record(record), by_own))
+            except (KeyError, TypeError, ValueError) as error:
+                raise FileFormatError(f"{source} is incomplete: {error!r}") from None
+        return found
+
+    def gap_records(self) -> list[tuple[str, dict[str, Any]]]:
+        """Where each bracket is written, and what it says."""
+        return [(str(path), read_gap(path)) for path in sorted((self.folder / GAPS).glob("step*.json"))]
+
+    @functools.cached_property
+    def behaviour(self) -> list[dict[str, Any]]:
+        """What its policies do, one table a step."""
+        files = sorted((self.folder / BEHAVIOUR).glob("step*.parquet"))
+        return [read_table(path, BEHAVIOUR_FORMAT, BEHAVIOUR_COLUMNS) for path in files]
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        done = self.progress["steps"]
+        return int(done[-1]) if len(done) else 0
+
+    @property
+    def identity(self) -> list[Any]:
+        return [self.name, self.task, self.algorithm, self.seed]
