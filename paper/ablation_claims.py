@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import eta_search
 import numpy as np
 from comparison_horizon import SHOWN
-from evidence import NOT_RUN, Evidence, earned_a_step, shown
-from judging import NOTHING, Claim, Finding, all_of, between, count, decided, every_task_is, short, still_open
+from evidence import NOT_RUN, Evidence, earned_a_step, earned_at_the_end, shown
+from judging import (
+    HOLDS,
+    NOTHING,
+    UNKNOWN,
+    Claim,
+    Finding,
+    all_of,
+    between,
+    count,
+    decided,
+    every_task_is,
+    short,
+    still_open,
+)
 from lemma_claims import LEMMAS_COMMAND, averaging_misjudges
-from readings import LIMITS
-from selections import ETAS, HORIZONS, LEARNED_ON, LEARNERS, NAMES, NT, PAPER_LEARNED
+from readings import FIRST, LIMITS
+from selections import ETAS, HORIZONS, LEARNED_ON, LEARNERS, NAMES, NT, PAPER, PAPER_LEARNED, PAPER_NT
 from sppo_claims import gap_claims, suite_claims
 
 from mdcontest.report import statistics as st
-from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS
+from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS
 from mdcontest.report.study import Scores
 
-LEARNED_COMMAND = "python paper/learned_margins.py"
+LEARNED_COMMAND = (
+    f"python paper/learned_margins.py --tasks {','.join(LEARNED_ON)} --algos hpi-clip,hpi,sppo --seeds 0-4"
+)
 HORIZON_COMMAND = f"python paper/comparison_horizon.py --tasks {','.join(SHOWN)} --seeds 0-4"
-ETA_COMMAND = "python paper/eta_search.py"
+ETA_COMMAND = "python paper/eta_search.py --seeds 0-2"
 READINGS_COMMAND = "python paper/readings.py"
 TUNED_ON = eta_search.FULL.tasks
 CHOSEN_ETA = 1.5
@@ -31,12 +47,20 @@ CHOSEN_ETA = 1.5
 
 
 def gains_persist(evidence: Evidence, algorithm: str) -> Finding:
-    """Strictly higher with learned margins wherever it is with the tasks' own, of those that are run with both."""
-    own = {task: "nontransitive" if task in NT else "suite" for task in LEARNED_ON}
-    ahead = [task for task, study in own.items() if evidence.verdict(study, task, algorithm) == HIGHER]
+    """Strictly higher with learned margins wherever it is with the tasks' own, of those that are run with both.
+
+    Where the paper has it ahead on a task's own margin and we cannot tell, nobody knows whether there is a gain.
+    """
+    own = {task: evidence.verdict("nontransitive" if task in NT else "suite", task, algorithm) for task in LEARNED_ON}
+    ahead = [task for task, verdict in own.items() if verdict == HIGHER]
+    claimed = PAPER[algorithm] | PAPER_NT[algorithm]
+    unsure = [task for task, verdict in own.items() if verdict == OVERLAPS and claimed[task] == HIGHER]
     found = every_task_is(evidence.verdicts("learned margins", algorithm, ahead)) if ahead else NOTHING
+    if found.numbers.startswith(NOT_RUN):
+        return found
     said = f"on tasks where it is with the task's own margin: {found.numbers}"
-    return found if found.numbers.startswith(NOT_RUN) else Finding(said, found.verdict)
+    said += f"; with its own margin it overlaps on {_named(unsure)}" if unsure else ""
+    return Finding(said, UNKNOWN if unsure and found.verdict == HOLDS else found.verdict)
 
 
 # --- the comparison horizon -------------------------------------------------------------------------------
@@ -61,6 +85,28 @@ def longer_is_worse(evidence: Evidence) -> Finding:
     counts = count(verdicts)
     most = between(counts[LOWER], len(SHOWN) - counts[HIGHER], range(len(SHOWN) // 2 + 1, len(SHOWN) + 1))
     return Finding("; ".join(said) + still_open(verdicts), decided(most)) if said else NOTHING
+
+
+def every_longer_is_worse(evidence: Evidence) -> Finding:
+    """Means that fall from each T_C to the next, on most of the tasks; a longer one strictly higher settles a task."""
+    said, falls = [], []
+    for task in SHOWN:
+        areas = [one.area if (one := _at_horizon(evidence, task, horizon)) else None for horizon in HORIZONS]
+        pairs = [(a, b) for a, b in itertools.combinations(areas, 2) if a is not None and b is not None]
+        if not pairs:
+            falls.append(None)
+            continue
+        lower = sum(a is not None and b is not None and b.mean < a.mean for a, b in itertools.pairwise(areas))
+        rises = sum(st.verdict(b, a) == HIGHER for a, b in pairs)
+        said.append(
+            f"{short(task)}: the mean is lower at {lower} of {len(areas) - 1} next longer ones, and "
+            f"{rises} of {len(pairs)} pairs are strictly higher at the longer one"
+        )
+        sure = lower == len(areas) - 1 and min(area.n for area in areas if area) >= MIN_SEEDS
+        falls.append(False if rises else True if sure else None)
+    least, open_ones = falls.count(True), falls.count(None)
+    most = between(least, least + open_ones, range(len(SHOWN) // 2 + 1, len(SHOWN) + 1))
+    return Finding("; ".join(said), decided(most)) if said else NOTHING
 
 
 def ends_are_the_algorithms(evidence: Evidence) -> Finding:
@@ -104,39 +150,53 @@ def between_the_ends(evidence: Evidence) -> Finding:
 
 
 def eta_is_best(evidence: Evidence) -> Finding:
-    """Final returns averaged over the three tasks by seed: on a scale from worst to best η of a task, and plainly."""
-    scores = {eta: _averaged(evidence, eta) for eta in ETAS}
-    if any(len(found) == 0 for found in scores.values()):
-        missing = [short(t) for t in TUNED_ON if any(_with_eta(evidence, t, eta) is None for eta in ETAS)]
+    """By reward a step at the end of training, as in the paper, averaged over the three tasks by seed.
+
+    Plainly, and on a scale from a task's worst η to its best; beside it which η returns would choose.
+    """
+    if missing := [short(t) for t in TUNED_ON if any(_with_eta(evidence, t, eta) is None for eta in ETAS)]:
         return Finding(f"not all values were run on {', '.join(missing)}", decided(None))
     said, good = [], []
-    for kind, words in enumerate(("between a task's worst η (0) and its best (1)", "as they are")):
-        intervals = {eta: st.student_interval([seed[kind] for seed in found]) for eta, found in scores.items()}
+    for scaled, words in ((False, "as it is"), (True, "between a task's worst η (0) and its best (1)")):
+        intervals = _averaged(evidence, earned_at_the_end, scaled)
         verdicts = {st.verdict(intervals[CHOSEN_ETA], one) for eta, one in intervals.items() if eta != CHOSEN_ETA}
         good.append(True if verdicts == {HIGHER} else False if LOWER in verdicts else None)
         said.append(f"{words}: " + ", ".join(f"η = {eta:g}: {shown(one)}" for eta, one in intervals.items()))
-    return Finding(f"final returns averaged over the tasks, {'; '.join(said)}", decided(all_of(good)))
+    by_return = [_averaged(evidence, lambda one: one.finals, scaled) for scaled in (False, True)]
+    best = [f"{max(found, key=lambda eta: found[eta].mean):g}" for found in by_return]
+    return Finding(
+        f"reward a step in the last tenth of training, averaged over the tasks, {'; '.join(said)}. Returns instead "
+        f"have their highest mean at η = {best[0]} as they are, at {best[1]} between worst and best",
+        decided(all_of(good)),
+    )
 
 
 def _with_eta(evidence: Evidence, task: str, eta: float) -> Scores | None:
     return evidence.with_setting("learning rate", task, "eta", eta)
 
 
-def _averaged(evidence: Evidence, eta: float) -> list[tuple[float, float]]:
-    """Two means a seed that was run on all three tasks, scaled and plain; none where a value is missing."""
-    by_task = []
-    for task in TUNED_ON:
-        found = {value: _with_eta(evidence, task, value) for value in ETAS}
-        known = [one.final.mean for one in found.values() if one is not None]
-        if (mine := found[eta]) is None or len(known) < len(ETAS):
-            return []
-        low, high = min(known), max(known)
-        spread = high - low or 1.0
-        seeds = (run.seed for run in mine.runs)
-        by_task.append({seed: ((final - low) / spread, final) for seed, final in zip(seeds, mine.finals, strict=True)})
-    common = set.intersection(*map(set, by_task))
-    means = (np.mean([scores[seed] for scores in by_task], axis=0) for seed in sorted(common))
-    return [(float(scaled), float(plain)) for scaled, plain in means]
+def _averaged(evidence: Evidence, score: Callable[[Scores], Sequence[float]], scaled: bool) -> dict[float, st.Interval]:
+    """The mean over the tasks of a score, by η, over the seeds that were run on all of them."""
+    by_task = [{eta: _by_seed(_with_eta(evidence, task, eta), score) for eta in ETAS} for task in TUNED_ON]
+    if scaled:
+        by_task = [_between_worst_and_best(found) for found in by_task]
+    means = {}
+    for eta in ETAS:
+        seeds = set.intersection(*(set(found[eta]) for found in by_task))
+        found = [float(np.mean([scores[eta][seed] for scores in by_task])) for seed in sorted(seeds)]
+        means[eta] = st.student_interval(found)
+    return means
+
+
+def _by_seed(found: Scores | None, score: Callable[[Scores], Sequence[float]]) -> dict[int, float]:
+    return dict(zip((run.seed for run in found.runs), score(found), strict=True)) if found else {}
+
+
+def _between_worst_and_best(found: Mapping[float, Mapping[int, float]]) -> dict[float, dict[int, float]]:
+    """Scores of a task, such that means over seeds go from 0 to 1."""
+    means = [float(np.mean(list(seeds.values()))) for seeds in found.values()]
+    low, spread = min(means), max(means) - min(means) or 1.0
+    return {eta: {seed: (value - low) / spread for seed, value in seeds.items()} for eta, seeds in found.items()}
 
 
 def length_matters(evidence: Evidence) -> Finding:
@@ -160,6 +220,16 @@ def _shortfall(evidence: Evidence, task: str, changed: Mapping[str, Any]) -> st.
     return st.student_interval([rates[0][seed] - rates[1][seed] for seed in common]) if common else None
 
 
+def collapses(evidence: Evidence) -> Finding:
+    """The paper says it of all algorithms, so one that does better without samples of the first policy is enough."""
+    (task,), (name,) = FIRST.tasks, FIRST.algorithms
+    areas = [one.area if one else None for one in (evidence.reading(task, name, c) for c in ({}, FIRST.settings))]
+    if areas[0] is None or areas[1] is None:
+        return NOTHING
+    said = f"{NAMES[name]} on {short(task)}: {shown(areas[1])} without them, {shown(areas[0])} with them"
+    return Finding(said, decided({HIGHER: False}.get(st.verdict(areas[1], areas[0]))))
+
+
 def _named(tasks: Iterable[str]) -> str:
     return ", ".join(map(short, tasks))
 
@@ -168,6 +238,7 @@ ABOUT_HORIZONS = {
     "T_C = 1 is HPI-Clip, and T_C as long as the task is SPPO": ends_are_the_algorithms,
     "A T_C in between interpolates between the two": between_the_ends,
     "On most tasks a longer comparison horizon is worse, from end to end": longer_is_worse,
+    "On most tasks every longer comparison horizon is worse than the one before": every_longer_is_worse,
 }
 ABLATIONS = [
     *suite_claims(
@@ -205,5 +276,12 @@ ABLATIONS = [
         "Of η in {0.75, 1.5, 3, 6, 12}, 1.5 does best on average over Ant, HalfCheetah and InvertedDoublePendulum",
         eta_is_best,
         ETA_COMMAND,
+    ),
+    Claim(
+        "ap:algorithm-details",
+        "Without samples of the first policy among the opponents all algorithms collapse on easy tasks such as "
+        "InvertedPendulum",
+        collapses,
+        READINGS_COMMAND,
     ),
 ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from evidence import Evidence, over_seeds, shown
+from evidence import Evidence, earned_at_the_end, over_seeds, shown
 from judging import beside, short
 from selections import ETAS, HORIZONS, NAMES, NT, PAPER_LEARNED, PAPER_NT, SUITE
 from tables_as_text import table
 
-from mdcontest.report.statistics import Interval
+from mdcontest.report.statistics import Interval, student_interval
 from mdcontest.report.study import Scores
 from mdcontest.report.study_gaps import GapSeries, gap_series
 
@@ -17,11 +17,14 @@ from mdcontest.report.study_gaps import GapSeries, gap_series
 def sections(evidence: Evidence) -> list[str]:
     """Those there is something to say in."""
     horizons = by_setting(evidence, "comparison horizon", ("T_C", "comparison_horizon"), HORIZONS, lambda one: one.area)
-    etas = by_setting(evidence, "learning rate", ("η", "eta"), ETAS, lambda one: one.final)
+    eta = ("η", "eta")
+    rewards = by_setting(evidence, "learning rate", eta, ETAS, lambda one: student_interval(earned_at_the_end(one)))
+    returns = by_setting(evidence, "learning rate", eta, ETAS, lambda one: one.final)
     parts = {
         "What best responses win on the nontransitive tasks": gaps(evidence),
         "HPI-Clip with margins averaged over T_C steps": "Areas, the paper's settings.\n\n" + horizons,
-        "HPI's learning rate": "Mean return of the last tenth of training, the paper's settings.\n\n" + etas,
+        "HPI's learning rate": "Reward a step in the last tenth of training, the paper's settings.\n\n"
+        f"{rewards}\nReturns of the same episodes.\n\n{returns}",
         "On learned margins": learned(evidence),
     }
     return [f"## {title}\n\n{text}" for title, text in parts.items() if "| --- |" in text]

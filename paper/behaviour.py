@@ -13,7 +13,7 @@ from scipy import stats
 from selections import LEARNERS, NAMES
 
 from mdcontest import tasks
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.stored import Run
 from mdcontest.report.statistics import Interval, student_interval
 from mdcontest.report.study_gaps import own_brackets
 

@@ -21,12 +21,14 @@ from recorded import FOLDER, RecordedStore, read_runs
 
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.stored import Run
 from mdcontest.report import statistics as st
 from mdcontest.report.study import Scores, Study, TaskStudy, make_study
 from mdcontest.tables import read_table
 
 BASELINE, NOT_RUN = "sppo", "not run"
+SAME = "the same runs, bit for bit"
+"""An overlap that no further seed can end."""
 PAPER_SEEDS = 10
 """Of the paper's intervals."""
 FINITE = {
@@ -78,16 +80,18 @@ class Evidence:
         alike = [one for one in found.scores.values() if one.runs[0].settings[setting] == value] if found else []
         return _only([one for one in alike if algorithm in (None, one.algorithm)])
 
-    def reading(self, task: str, algorithm: str, changed: Mapping[str, Any]) -> Scores | None:
+    def reading(self, task: str, algorithm: str, changed: Mapping[str, Any], on_learned: bool = False) -> Scores | None:
         """Of an algorithm in the paper's settings, but for those that a reading changes."""
-        belongs = selections.reading(task, algorithm, changed)
+        belongs = selections.reading(task, algorithm, changed, on_learned)
         found = make_study(RecordedStore([run for run in self.runs if belongs(run)]), None).tasks
         return _only(list(found[0].scores.values())) if found else None
 
     def verdict(self, study: str, task: str, algorithm: str, baseline: str = BASELINE) -> str:
         """An algorithm's area against the baseline's."""
         mine, other = (self.scores(study, task, name) for name in (algorithm, baseline))
-        return NOT_RUN if mine is None or other is None else st.verdict(mine.area, other.area)
+        if mine is None or other is None:
+            return NOT_RUN
+        return SAME if _are_same(mine, other) else st.verdict(mine.area, other.area)
 
     def verdicts(self, study: str, algorithm: str, tasks: Iterable[str]) -> dict[str, str]:
         """The same by task."""
@@ -142,6 +146,12 @@ def _only(variants: list[Scores]) -> Scores | None:
     return variants[0] if variants else None
 
 
+def _are_same(one: Scores, other: Scores) -> bool:
+    """Whether two algorithms did the same, seed by seed, with enough seeds to say so."""
+    runs = [{run.seed: run.fingerprint for run in scores.runs} for scores in (one, other)]
+    return runs[0] == runs[1] and one.area == other.area and len(runs[0]) >= st.MIN_SEEDS
+
+
 def judged_by(run: Run, returned: str) -> Run:
     """The run with another of its policies as the one it returns, and gaps by the task's own margin alone."""
     other = copy.copy(run)
@@ -150,10 +160,15 @@ def judged_by(run: Run, returned: str) -> Run:
     return other
 
 
-def earned_a_step(run: Run) -> float:
-    """Reward a step, the mean over training."""
-    returns, lengths = (np.asarray(run.episodes[name], float) for name in ("return", "length"))
-    return float(np.mean(returns / lengths))
+def earned_a_step(run: Run, after: float = 0.0) -> float:
+    """Reward a step, the mean over training after so many steps."""
+    steps, returns, lengths = (np.asarray(run.episodes[name], float) for name in ("step", "return", "length"))
+    return float(np.mean((returns / lengths)[steps > after]))
+
+
+def earned_at_the_end(scores: Scores) -> list[float]:
+    """Reward a step in the last tenth of training, by seed."""
+    return [earned_a_step(run, 0.9 * run.target) for run in scores.runs]
 
 
 def over_seeds(values: Array) -> st.Interval | None:

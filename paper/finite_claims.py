@@ -73,6 +73,14 @@ def _same_class(found: dict[str, Any]) -> Finding:
     return Finding(said, decided(known(sum(exponents), max(exponents) < 4)))
 
 
+def _not_linear(found: dict[str, Any]) -> Finding:
+    said = (
+        f"numbers of variables and constraints are linear in |S|, but the margins alone are |S|²|A|² numbers, and "
+        f"seconds grow as |S|^{number(found['contest_exponent'])} (linear: an exponent of at most 1.2)"
+    )
+    return Finding(said, decided(known(found["contest_exponent"], found["contest_exponent"] <= 1.2)))
+
+
 def large_with_structure(evidence: Evidence) -> Finding:
     """The large contests of the benchmark that were solved and certified, and those that were not."""
     rows = [row for row in evidence.benchmarks if row["contender"] == "solve" and row["margin"] != "dense"]
@@ -93,7 +101,7 @@ def large_without_structure(evidence: Evidence) -> Finding:
         return NOTHING
     pairs = solved["pairs"]
     said = f"{pairs} pairs in {number(solved['seconds'])} s, whose margins are {pairs**2:.2g} numbers"
-    return Finding(f"{said}; larger ones were not tried", decided(None))
+    return Finding(f"{said}; larger ones were not tried in that benchmark", decided(None))
 
 
 # --- Hedged Policy Iteration ------------------------------------------------------------------------------
@@ -168,6 +176,12 @@ FINITE = [
         "sec:exact-solution-methods",
         "Contests are in the same complexity class as decision processes",
         lambda evidence: judged_table(evidence.finite("processes"), summarise_processes, _same_class),
+        "python paper/process_sizes.py",
+    ),
+    Claim(
+        "sec:exact-solution-methods",
+        "What the linear program takes depends linearly on |S|",
+        lambda evidence: judged_table(evidence.finite("processes"), summarise_processes, _not_linear),
         "python paper/process_sizes.py",
     ),
     *(

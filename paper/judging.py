@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evidence import NOT_RUN, Evidence
+from evidence import NOT_RUN, SAME, Evidence
 
 from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS, TOO_FEW, Interval
 
@@ -85,8 +85,9 @@ def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
 
     Too few seeds leave it open, and so does an overlap where a strict order was claimed: with more seeds it may appear.
     """
-    good = [task for task, verdict in verdicts.items() if verdict == wanted]
-    others = {task: verdict for task, verdict in verdicts.items() if verdict not in (wanted, *OPEN)}
+    right = (OVERLAPS, SAME) if wanted == OVERLAPS else (wanted,)
+    good = [task for task, verdict in verdicts.items() if verdict in right]
+    others = {task: verdict for task, verdict in verdicts.items() if verdict not in (*right, *OPEN)}
     settled = any(wanted == OVERLAPS or verdict != OVERLAPS for verdict in others.values())
     holds = False if settled else True if len(good) == len(verdicts) else None
     said = f"{wanted} on {len(good)} of {len(verdicts)}"
@@ -99,7 +100,7 @@ def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), mo
     """At most so many tasks on which it is strictly lower; on `doubtful` ones an overlap may become that."""
     counts = count(verdicts)
     lower = [short(task) for task, verdict in verdicts.items() if verdict == LOWER]
-    said = f"exceeds or overlaps on {counts[HIGHER] + counts[OVERLAPS]} of {len(verdicts)}"
+    said = f"exceeds or overlaps on {counts[HIGHER] + counts[OVERLAPS] + counts[SAME]} of {len(verdicts)}"
     said += f"; strictly lower on {', '.join(lower)}" if lower else ""
     said = _with_open(said + _lean(doubtful), verdicts)
     return Finding(said, decided(_at_most_lower(verdicts, doubtful, most)))
@@ -108,7 +109,8 @@ def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), mo
 def better_on(verdicts: Mapping[str, str], higher: int, doubtful: Collection[str] = (), most: int = 1) -> Finding:
     """Strictly higher on so many tasks or more, strictly lower on few; an overlap may become HIGHER with more seeds."""
     counts = count(verdicts)
-    many = between(counts[HIGHER], len(verdicts) - counts[LOWER], range(higher, len(verdicts) + 1))
+    most_higher = len(verdicts) - counts[LOWER] - counts[SAME]
+    many = between(counts[HIGHER], most_higher, range(higher, len(verdicts) + 1))
     holds = all_of((many, _at_most_lower(verdicts, doubtful, most)))
     return Finding(_with_open(_counted(verdicts) + _lean(doubtful), verdicts), decided(holds))
 
@@ -116,7 +118,7 @@ def better_on(verdicts: Mapping[str, str], higher: int, doubtful: Collection[str
 def more_often_higher(verdicts: Mapping[str, str]) -> Finding:
     """Strictly higher on more tasks than strictly lower, whatever open tasks and overlaps turn out to be."""
     counts = count(verdicts)
-    ahead, rest = counts[HIGHER] - counts[LOWER], len(verdicts) - counts[HIGHER] - counts[LOWER]
+    ahead, rest = counts[HIGHER] - counts[LOWER], counts[OVERLAPS] + sum(counts[word] for word in OPEN)
     holds = True if ahead > rest else False if ahead + rest <= 0 else None
     return Finding(_with_open(_counted(verdicts), verdicts), decided(holds))
 
@@ -129,8 +131,8 @@ def _at_most_lower(verdicts: Mapping[str, str], doubtful: Collection[str], most:
 
 def _counted(verdicts: Mapping[str, str]) -> str:
     counts = count(verdicts)
-    said = f"strictly higher on {counts[HIGHER]}, overlaps on {counts[OVERLAPS]}, strictly lower on {counts[LOWER]}"
-    return f"{said} of {len(verdicts)}"
+    words = (HIGHER, OVERLAPS, LOWER, *((SAME,) if counts[SAME] else ()))
+    return ", ".join(f"{word} on {counts[word]}" for word in words) + f" of {len(verdicts)}"
 
 
 def _lean(doubtful: Collection[str]) -> str:
@@ -156,7 +158,7 @@ def still_open(verdicts: Mapping[str, str]) -> str:
 def count(verdicts: Mapping[str, str]) -> dict[str, int]:
     """Tasks by verdict."""
     found = list(verdicts.values())
-    return {verdict: found.count(verdict) for verdict in (HIGHER, OVERLAPS, LOWER, *OPEN)}
+    return {verdict: found.count(verdict) for verdict in (HIGHER, OVERLAPS, LOWER, SAME, *OPEN)}
 
 
 # --- words ------------------------------------------------------------------------------------------------

@@ -7,6 +7,9 @@ with probability σ(M/τ), τ a tenth of the spread of M for rewards and half of
 of M alone would not do there: on Reacher-NT it is that of the angle whatever the radius, so nobody could learn from it
 to stretch the arm (paper/LOG.md).
 
+Comparisons show ⊥ too, what comes after an episode's end; in the paper's settings it counts for nothing. With --ends it
+counts in the second half: a second look where outcomes alone say little.
+
 On all tasks it takes days of one core (--dry-run says how many). Claims are judged on a subset, LEARNED_ON of
 selections.py; --tasks HalfCheetah-v5,InvertedPendulum-v5,Reacher-v5,Reacher-NT --seeds 0-4 runs it.
 
@@ -26,7 +29,7 @@ import numpy as np
 import recorded
 from margin_fits import MarginFit, learn_all
 from mujoco_nt import HOW
-from selections import NT, in_learned
+from selections import ENDED, NT, in_learned
 from study import add_options, change_sweeps, guarded, print_dry_run, write_page
 
 from mdcontest.commands.sweeping import work
@@ -59,6 +62,13 @@ class Ablation:
     pairs: int = 100_000
     teacher: str | None = None
     """How pairs are labelled; None: SURE or UNSURE, by the task."""
+    ends: bool = False
+    """Whether the end of an episode counts, as comparisons told, when it is trained on a learned margin."""
+
+    @property
+    def learned(self) -> Sweep:
+        """The second half, but for its margins."""
+        return replace(self.sweep, settings={**self.sweep.settings, **ENDED}) if self.ends else self.sweep
 
     def fit(self, spec: RunSpec, folder: Path) -> MarginFit:
         """How the margin of a run is learned."""
@@ -88,6 +98,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=f"{TITLE} ({FIGURE}).")
     add_options(parser)
     parser.add_argument("--teacher", metavar="T", help="how pairs are labelled, as for mdcontest compare")
+    parser.add_argument("--ends", action="store_true", help="on learned margins an episode's end is an outcome, too")
     parser.add_argument("--keep-data", action="store_true", help="keep the datasets once their margins are fitted")
     parser.add_argument("--missing", action="store_true", help="only what paper/results does not have")
     return guarded(_run, parser.parse_args())
@@ -97,13 +108,13 @@ def _run(options: argparse.Namespace) -> int:
     prepare()
     plan = QUICK if options.quick else FULL
     (sweep,) = change_sweeps([plan.sweep], options, [FULL.sweep])
-    plan = replace(plan, sweep=sweep, teacher=options.teacher)
+    plan = replace(plan, sweep=sweep, teacher=options.teacher, ends=options.ends)
     folder = Path(options.out or f"build/paper/learned-margins{'-quick' if options.quick else ''}")
-    sources = sources_of(sweep, folder / "runs", options.missing)
+    sources = sources_of(plan, folder / "runs", options.missing)
     fits = [plan.fit(spec, folder) for spec in sources]
     _require_teacher(fits, options)
     if options.dry_run:
-        code = print_dry_run(planned_jobs(sweep, fits, folder / "runs"), folder / "runs", options)
+        code = print_dry_run(planned_jobs(plan, fits, folder / "runs"), folder / "runs", options)
         left = sum(not fit.is_done for fit in fits)
         print(f"and {left} margins would be learned, about two minutes of a core each")
         return code
@@ -112,7 +123,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     make_folder(folder)
     with lock_folder(folder, ".study.lock", "running this study in") or contextlib.nullcontext():
-        return _learn(sweep, fits, folder, options)
+        return _learn(plan, fits, folder, options)
 
 
 def _require_teacher(fits: list[MarginFit], options: argparse.Namespace) -> None:
@@ -124,14 +135,14 @@ def _require_teacher(fits: list[MarginFit], options: argparse.Namespace) -> None
     read_teacher(options.teacher, SegmentMargin.of_task(fits[0].spec.make_task()))
 
 
-def _learn(sweep: Sweep, fits: list[MarginFit], folder: Path, options: argparse.Namespace) -> int:
+def _learn(plan: Ablation, fits: list[MarginFit], folder: Path, options: argparse.Namespace) -> int:
     """Train, learn margins, train on these, and write the page; exit code 1 if something of it failed."""
     runs, began = folder / "runs", time.monotonic()
     code = work([train_job(fit.spec) for fit in fits], runs, options, "the same command goes on")
     trained = [fit for fit in fits if is_finished(Path(fit.spec.folder))]
     learned = learn_all(trained, options.jobs or cores(), options.keep_data)
     code = max(code, int(len(learned) < len(trained)))
-    again = [job for fit in learned for job in jobs_on(sweep, fit, runs)]
+    again = [job for fit in learned for job in jobs_on(plan, fit, runs)]
     code = max(code, work(again, runs, options, "the same command goes on"))
     store = Store(runs)
     for line in shares(store):
@@ -144,17 +155,20 @@ def _learn(sweep: Sweep, fits: list[MarginFit], folder: Path, options: argparse.
 # --- which runs -------------------------------------------------------------------------------------------
 
 
-def sources_of(sweep: Sweep, runs: Path, missing: bool) -> list[RunSpec]:
+def sources_of(plan: Ablation, runs: Path, missing: bool) -> list[RunSpec]:
     """The runs to learn from: PPO only where there is a reward; those that nothing recorded was learned from, if asked.
 
     A run on a learned margin is named after that margin, so it is looked for by what it learned from instead. Where
     gaps count, one is wanted as long as some of its brackets are not recorded.
     """
+    sweep = plan.sweep
     found = replace(sweep, gap=None).runs(runs)
     found = [spec for spec in found if not (spec.algorithm == "ppo" and spec.task in NT)]
     if not found:
         raise InputError(f"PPO needs a reward; there is none on {', '.join(sweep.tasks)}, name others with --algos")
-    known = _recorded() if missing and (sweep.preset, sweep.steps) == (FULL.sweep.preset, FULL.sweep.steps) else {}
+    known = (
+        _recorded(plan.ends) if missing and (sweep.preset, sweep.steps) == (FULL.sweep.preset, FULL.sweep.steps) else {}
+    )
 
     def is_recorded(spec: RunSpec) -> bool:
         there = known.get((spec.task, spec.algorithm, spec.seed), [])
@@ -164,11 +178,11 @@ def sources_of(sweep: Sweep, runs: Path, missing: bool) -> list[RunSpec]:
     return [spec for spec in found if not is_recorded(spec)]
 
 
-def _recorded() -> dict[tuple[str, str, int], list[set[tuple[int, str]]]]:
+def _recorded(ends: bool) -> dict[tuple[str, str, int], list[set[tuple[int, str]]]]:
     """Task, algorithm and seed of recorded runs on learned margins → the brackets of each, judged by the true one."""
     found: dict[tuple[str, str, int], list[set[tuple[int, str]]]] = {}
     for run in recorded.read_runs():
-        if in_learned(run):
+        if in_learned(run, ENDED if ends else {}):
             brackets = {(gap.step, gap.returned) for gap in run.gaps if gap.by_own}
             found.setdefault((run.task, run.algorithm, run.seed), []).append(brackets)
     return found
@@ -179,22 +193,22 @@ def _after(sweep: Sweep, spec: RunSpec) -> tuple[Job, ...]:
     return sweep.after(spec) if spec.task in NT else ()
 
 
-def jobs_on(sweep: Sweep, fit: MarginFit, runs: Path) -> list[Job]:
+def jobs_on(plan: Ablation, fit: MarginFit, runs: Path) -> list[Job]:
     """The run once more, on the margin that was learned from it."""
-    spec = fit.spec
+    spec, sweep = fit.spec, plan.learned
     one = {"tasks": (spec.task,), "algorithms": (spec.algorithm,), "seeds": (spec.seed,)}
     return replace(sweep, **one, margin=str(fit.margin), gap=sweep.gap if spec.task in NT else None).jobs(runs)
 
 
-def planned_jobs(sweep: Sweep, fits: list[MarginFit], runs: Path) -> list[Job]:
+def planned_jobs(plan: Ablation, fits: list[MarginFit], runs: Path) -> list[Job]:
     """Both halves. A run is named after its margin, so before that is learned another name stands for it."""
     found = [train_job(fit.spec) for fit in fits]
     for fit in fits:
         if fit.is_done:
-            found += jobs_on(sweep, fit, runs)
+            found += jobs_on(plan, fit, runs)
         else:
             later = replace(fit.spec, folder=f"{fit.spec.folder}-on-its-learned-margin")
-            found.append(train_job(later, _after(sweep, later)))
+            found.append(train_job(later, _after(plan.sweep, later)))
     return found
 
 
@@ -206,26 +220,23 @@ def shares(store: Store) -> list[str]:
 
     Of returns where they count; elsewhere of the true margin against the first policy, which begins at nothing.
     """
-    lines = [f"{'task':<18} {'algorithm':<9} {'own margin':>11} {'learned':>9} {'kept':>6}  seeds"]
+    lines = [f"{'task':<18} {'algorithm':<14} {'own margin':>11} {'learned':>9} {'kept':>6}  seeds"]
     for study in make_study(store).tasks:
-        found: dict[str, dict[str, list[float]]] = {}
-        if study.measure == RETURN:
-            for one in study.scores.values():
-                own = "own" if one.runs[0].learned is None else "learned"
-                starts = one.curves[:, 0]
-                found.setdefault(one.algorithm, {})[own] = list(one.areas - starts)
-        else:
-            by_variant = {run.variant: run for run in store.runs if run.task == study.name}
-            for variant, (_, curves) in study.margins.items():
-                run = by_variant[variant]
-                own = "own" if run.learned is None else "learned"
-                found.setdefault(run.algorithm, {})[own] = list(curves.mean(axis=1))
-        for algorithm, areas in found.items():
-            if set(areas) == {"own", "learned"}:
-                own, learned = float(np.mean(areas["own"])), float(np.mean(areas["learned"]))
-                kept = f"{learned / own:.0%}" if own > 0 else "–"
-                seeds = len(areas["learned"])
-                lines.append(f"{study.name:<18} {algorithm:<9} {own:>11.4g} {learned:>9.4g} {kept:>6}  {seeds}")
+        by_variant = {run.variant: run for run in store.runs if run.task == study.name}
+        areas: dict[str, list[float]] = (
+            {variant: list(one.areas - one.curves[:, 0]) for variant, one in study.scores.items()}
+            if study.measure == RETURN
+            else {variant: list(curves.mean(axis=1)) for variant, (_, curves) in study.margins.items()}
+        )
+        owns = {by_variant[name].algorithm: name for name in areas if by_variant[name].learned is None}
+        for variant, found in areas.items():
+            run = by_variant[variant]
+            if run.learned is None or run.algorithm not in owns:
+                continue
+            own, learned = float(np.mean(areas[owns[run.algorithm]])), float(np.mean(found))
+            differs = run.settings["termination"] != by_variant[owns[run.algorithm]].settings["termination"]
+            name, kept = run.algorithm + ", ends" * differs, f"{learned / own:.0%}" if own > 0 else "–"
+            lines.append(f"{study.name:<18} {name:<14} {own:>11.4g} {learned:>9.4g} {kept:>6}  {len(found)}")
     return lines
 
 

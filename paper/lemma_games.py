@@ -13,8 +13,8 @@ from mdcontest.solvers.policies import deterministic_occupancies
 
 MOST_POLICIES, MOST_PAIRS = 300, 8
 """Contests up to these sizes are looked at: all policies are listed, and all trajectories of a few steps."""
-DESCENTS, STEPS = 1000, 4
-"""Iterations of mirror descent, and the length of an episode."""
+DESCENTS, PLAYS, STEPS = 1000, 10_000, 4
+"""Iterations of mirror descent and of fictitious play, and the length of an episode."""
 
 
 def check_hull(contest: mdc.Contest, rules: Array) -> dict[str, float]:
@@ -37,6 +37,18 @@ def check_descent(contest: mdc.Contest) -> dict[str, float]:
         return {}
     gap = mdc.solve(contest, MirrorDescent(DESCENTS), tol=0).gap / contest.margin.bound
     return {"mirror descent": max(0.0, gap - 1.5 * np.sqrt(np.log(policies) / DESCENTS))}
+
+
+def check_play(contest: mdc.Contest) -> dict[str, float]:
+    """What fictitious play over all deterministic policies leaves of the gap, and the least gap that one has."""
+    if contest.num_actions**contest.num_states > MOST_POLICIES:
+        return {}
+    corners = deterministic_occupancies(contest, MOST_POLICIES)
+    wins = corners @ contest.margin.matrix() @ corners.T / contest.margin.bound  # of a row's policy over a column's
+    against_all = wins[:, 0].copy()  # what each policy wins against those played so far, summed
+    for _ in range(PLAYS - 1):
+        against_all += wins[:, against_all.argmax()]
+    return {"fictitious play": float(against_all.max()) / PLAYS, "deterministic": float(wins.max(axis=0).min())}
 
 
 def check_update(contest: mdc.Contest, rules: Array, eta: float = 1.0) -> dict[str, float]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from finite import Row, measuring, random_contest, write_rows
-from lemma_games import check_averaging, check_descent, check_hull, check_update
+from lemma_games import check_averaging, check_descent, check_hull, check_play, check_update
 from lemma_sets import check_concave, check_flow, check_gap
 from lemma_values import Values, values_by_definition
 from scipy.optimize import minimize
@@ -55,6 +55,8 @@ STATEMENTS = {
     "update": "the maximiser of step 3 of Algorithm 2 is d_k exp(ηQ), normalised, where x visits",
     "hull": "occupancies of rules are mixtures of those of all deterministic policies, and mixtures are of rules",
     "mirror descent": "over all deterministic policies, 1000 steps: its gap beyond 1.5 M_max √(log N / K)",
+    "fictitious play": "over all deterministic policies, 10 000 steps: its gap",
+    "deterministic": "the least gap of a deterministic policy, which is no failure",
     "averaging": "credit of actions by an episode's mean cumulant: (T − t) / T of the advantage in T − t steps",
     "averaging, values": "by how much the values of states are off then, which is no failure",
     "advantage": "Q − V is the advantage of r if M is the difference of r; discounted by 1 − ε where restarts have ε",
@@ -169,8 +171,9 @@ def check_matching(contest: mdc.Contest, rules: Array) -> dict[str, float]:
 def check_sets(contest: mdc.Contest, rules: Array, seed: int) -> dict[str, float]:
     """What lemma_sets and lemma_games have."""
     flow = check_flow(contest, rules, np.random.default_rng([seed, 4]))
-    games = check_hull(contest, rules) | check_descent(contest) | check_averaging(contest, rules)
-    return flow | check_gap(contest, rules) | check_concave(contest, rules) | check_update(contest, rules) | games
+    games = check_hull(contest, rules) | check_descent(contest) | check_play(contest)
+    objectives = check_gap(contest, rules) | check_concave(contest, rules) | check_update(contest, rules)
+    return flow | objectives | games | check_averaging(contest, rules)
 
 
 def likeliest_rule(x: Array) -> Array:

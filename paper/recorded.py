@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from mdcontest.errors import InputError
-from mdcontest.experiments.store import Run, Store, tell_apart
+from mdcontest.experiments.store import Store
+from mdcontest.experiments.stored import Run
+from mdcontest.experiments.variants import tell_apart
 from mdcontest.folders import make_folder
 from mdcontest.gap.curve import BEHAVIOUR_COLUMNS
 from mdcontest.report import statistics as st

@@ -24,9 +24,9 @@ that it is what those tables say. Areas are areas under the curve of returns, as
 mean stand the ends of Student's 95 % interval over seeds and their number n. "Strictly higher" means that two
 intervals do not overlap, and is said with five seeds or more only. Five seeds have wider intervals than the paper's
 ten: where the lower of two means overlaps, more seeds may make it strictly lower, so a claim that it is not is left
-open. SPPO is what Swamy et al. 2024 call SPO. A trained
-best response gives a lower bound of the optimality gap, never the gap, so an order of what best responses win is no
-proof of an order of gaps. Labels such as `thm:lp` are the paper's.
+open. SPPO is what Swamy et al. 2024 call SPO. A trained best response gives a lower bound of the optimality gap, never
+the gap, so an order of what best responses win is no proof of an order of gaps. Labels such as `thm:lp` are the
+paper's.
 
 The commands write runs under `build/paper`, or tables into `paper/results`; runs come into these tables with
 `python paper/record.py FOLDER`, and `make paper` writes this page.
@@ -37,9 +37,13 @@ def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     """The whole page; `figures` are the names of those that were drawn."""
     found = {part: [(claim, claim.judge(evidence)) for claim in claims] for part, claims in CLAIMS.items()}
     counts = Counter(finding.verdict for rows in found.values() for _, finding in rows)
-    not_run = sum(finding.numbers.startswith(NOT_RUN) for rows in found.values() for _, finding in rows)
+    not_told = [finding.numbers for rows in found.values() for _, finding in rows if finding.verdict == UNKNOWN]
+    nothing, in_part = (sum(test(n) for n in not_told) for test in (_is_not_run, _is_run_in_part))
     total = f"{counts[HOLDS]} hold, {counts[FAILS]} do not, {counts[UNKNOWN]} cannot be told yet"
-    total += f", {not_run} of these as nothing was run for them" if not_run else ""
+    total += (
+        f": {nothing} as nothing was run for them, {in_part} as some of their tasks were not, "
+        "the rest as their numbers leave it open"
+    )
     parts = [HEAD, f"Of {counts.total()} claims {total}.\n", _recorded(evidence)]
     for part, rows in found.items():
         lines = [_claim_row(claim, finding.numbers, finding.verdict) for claim, finding in rows]
@@ -47,6 +51,14 @@ def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     parts += [_sizes(evidence), _suite(evidence), _own(evidence), *sections(evidence)]
     parts += [second_look(evidence), _figures(figures)]
     return "\n".join(parts)
+
+
+def _is_not_run(numbers: str) -> bool:
+    return numbers.startswith(NOT_RUN)
+
+
+def _is_run_in_part(numbers: str) -> bool:
+    return not _is_not_run(numbers) and f"{NOT_RUN} on" in numbers
 
 
 def _claim_row(claim: Claim, numbers: str, verdict: str) -> list[str]:

@@ -3,7 +3,9 @@
 python paper/retrain.py --runs 5          five at random, of those made on a machine of this kind
 python paper/retrain.py NAME...           these
 
-Runs are the same to the last bit on the same kind of processor with the same versions of the packages that compute.
+Runs are the same to the last bit on the same kind of processor with the same versions of the packages that compute. One
+on a learned margin is repeated from the beginning: the run that the margin was learned from, collecting, comparing,
+fitting, and training on what came of it.
 """
 
 from __future__ import annotations
@@ -11,18 +13,24 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import recorded
+from learned_margins import FULL, Ablation, jobs_on, sources_of
+from margin_fits import learn_all
 from recorded import RecordedRun
+from selections import ENDED, in_learned
 from study import guarded
 
 from mdcontest.commands.sweeping import work
 from mdcontest.commands.training import prepare
 from mdcontest.errors import InputError, preview
-from mdcontest.experiments.jobs import train_job
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.jobs import Job, train_job
+from mdcontest.experiments.launch import cores
+from mdcontest.experiments.stored import Run
 from mdcontest.learn.runs import versions
 from mdcontest.learn.spec import RunSpec, is_finished
 
@@ -50,21 +58,49 @@ def _retrain(options: argparse.Namespace) -> int:
     known = {run.name: run for run in recorded.read_runs(Path(options.results))}
     chosen = [_named(known, name) for name in options.names] or draw(list(known.values()), options.runs, options.seed)
     with tempfile.TemporaryDirectory() as scratch:
-        out = Path(options.out or scratch)
-        specs = [spec_of(run).in_folder(out) for run in chosen]
-        settings = argparse.Namespace(jobs=options.jobs, ray=None, retries=0, quiet=options.quiet)
-        again = "the same command begins anew"
-        code = work([train_job(spec) for spec in specs], out, settings, again, summary=False)
-        same = [compare(run, Path(spec.folder)) for run, spec in zip(chosen, specs, strict=True)]
+        code, folders = train_again(chosen, Path(options.out or scratch), options)
+        same = [compare(run, folder) for run, folder in zip(chosen, folders, strict=True)]
     print(f"{sum(same)} of {len(same)} are the same, bit for bit")
     return code if all(same) else 1
+
+
+def train_again(runs: Sequence[RecordedRun], out: Path, options: argparse.Namespace) -> tuple[int, list[Path]]:
+    """The exit code, and each run's new folder, which is not there if it, or its margin, could not be made."""
+    plans = {run.name: plan_of(run) for run in runs if run.learned is not None}
+    fits = {name: plan.fit(*sources_of(plan, out, missing=False), out) for name, plan in plans.items()}
+    sources = {Path(fit.spec.folder).name: fit.spec for fit in fits.values()}
+    first = [
+        fits[run.name].spec if run.name in fits else sources.get(run.name) or spec_of(run).in_folder(out)
+        for run in runs
+    ]
+    code = _work([train_job(spec) for spec in first], out, options)
+    ready = {fit.name: fit for fit in fits.values() if is_finished(Path(fit.spec.folder))}
+    learned = learn_all(list(ready.values()), options.jobs or cores(), keep_data=False)
+    then = {name: jobs_on(plans[name], fit, out)[0] for name, fit in fits.items() if fit in learned}
+    code = max(code, _work(list(then.values()), out, options) if then else 0, int(len(then) < len(fits)))
+    made = {name: then[name].folder if name in then else f"{fit.margin}-not-learned" for name, fit in fits.items()}
+    return code, [Path(made.get(run.name, spec.folder)) for run, spec in zip(runs, first, strict=True)]
+
+
+def _work(jobs: list[Job], out: Path, options: argparse.Namespace) -> int:
+    """Each once: a run may be asked for, and be the one that another's margin is learned from."""
+    settings = argparse.Namespace(jobs=options.jobs, ray=None, retries=0, quiet=options.quiet)
+    once = {job.folder: job for job in jobs}
+    return work(list(once.values()), out, settings, "the same command begins anew", summary=False)
+
+
+def plan_of(run: RecordedRun) -> Ablation:
+    """The part of Ablation 1 that a run on a learned margin was, without its brackets."""
+    ends = in_learned(run, ENDED)
+    if not (ends or in_learned(run)):
+        raise InputError(f"{run.name} was trained on a margin that paper/learned_margins.py did not learn")
+    one = {"tasks": (run.task,), "algorithms": (run.algorithm,), "seeds": (run.seed,)}
+    return replace(FULL, sweep=replace(FULL.sweep, **one, gap=None), ends=ends)
 
 
 def _named(known: dict[str, RecordedRun], name: str) -> RecordedRun:
     if name not in known:
         raise InputError(f"there is no run {name!r} in the results; they are {preview(sorted(known), 3)}")
-    if known[name].learned is not None:
-        raise InputError(f"{name} was trained on a learned margin, which is not among the results; name another run")
     return known[name]
 
 
@@ -74,7 +110,6 @@ def draw(runs: list[RecordedRun], count: int, seed: int) -> list[RecordedRun]:
         raise InputError(f"--seed is {seed}; it must be 0 or more")
     here = versions()
     alike = [run for run in runs if not made_elsewhere(run, here)]
-    alike = [run for run in alike if run.learned is None]  # the margin it was trained on is not among the results
     if count < 1 or count > len(alike):
         raise InputError(
             f"{count} runs were asked for, and {len(alike)} of {len(runs)} were made on a machine like this one: "
@@ -101,6 +136,9 @@ def compare(run: RecordedRun, folder: Path) -> bool:
         print(f"{run.name}: NOT COMPARED, its training failed or was stopped before the end")
         return False
     again = Run(folder)
+    if again.learned != run.learned:
+        print(f"{run.name}: DIFFERENT, its margin is {again.learned} now and was {run.learned}")
+        return False
     same = recorded.fingerprint(again.episodes) == run.fingerprint
     returns = [point["return"] for point in recorded.curve_of(again)]
     curve = [value for value in returns if value is not None] == run.episodes["return"]

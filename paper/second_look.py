@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from evidence import Evidence, shown
 from judging import short
-from selections import NAMES, SUITE
+from readings import FIRST
+from selections import ENDED, LEARNERS, NAMES, SUITE
 from tables_as_text import table
 
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.stored import Run
 from mdcontest.report.statistics import student_interval
 
 NOTES = Path(__file__).parent / "second-look.md"
@@ -27,19 +28,23 @@ class Reading:
     changed: Mapping[str, Any]
     words: tuple[str, str]
     """What the preset has, and what this."""
+    on_learned: bool = False
+    """Whether margins were learned."""
 
 
 LIMITS = ({"horizon": None}, ("episodes of 2048 steps", "the registered limit"))
 ROLLOUT = {"across_episodes": True}
-ENDED = {"termination": "ended"}
+END_COUNTS = ("an end is worth nothing", "an end is an outcome")
 READINGS = [
     Reading("sppo", ROLLOUT, ("averages over an episode", "over the rollout")),
     Reading("sppo", ROLLOUT | ENDED, ("averages over an episode", "over the rollout, and an end is an outcome")),
-    Reading("hpi-clip", ENDED, ("an end is worth nothing", "an end is an outcome")),
+    *(Reading(name, ENDED, END_COUNTS) for name in (*LEARNERS, "sppo")),
+    Reading("hpi-clip", FIRST.settings, ("100 outcomes of the first policy among the opponents", "none of them")),
     Reading("hpi", {"hedge": "corrected"}, ("the objective as printed", "corrected")),
     Reading("hpi-clip", {"gamma": 0.999}, ("a discount of 0.99", "of 0.999")),
     Reading("hpi-clip", *LIMITS),
     Reading("sppo", *LIMITS),
+    *(Reading(name, ENDED, END_COUNTS, on_learned=True) for name in (*LEARNERS, "sppo")),
 ]
 
 
@@ -56,14 +61,14 @@ def _readings(evidence: Evidence) -> str:
     rows = []
     for task in SUITE:
         for one in READINGS:
-            found = [evidence.reading(task, one.algorithm, changed) for changed in ({}, one.changed)]
+            found = [evidence.reading(task, one.algorithm, given, one.on_learned) for given in ({}, one.changed)]
             if found[1] is not None:
                 areas = (shown(scores.area if scores else None) for scores in found)
                 cells = (f"{words}: {area}" for words, area in zip(one.words, areas, strict=True))
-                rows.append([short(task), NAMES[one.algorithm], *cells])
+                rows.append([short(task), NAMES[one.algorithm] + ", learned" * one.on_learned, *cells])
     text = (
-        "Areas, all else as in the paper's settings (`python paper/readings.py`); returns of shorter episodes are "
-        "smaller.\n\n"
+        "Areas, all else as in the paper's settings (`python paper/readings.py`, and with learned margins `python "
+        "paper/learned_margins.py --ends`); returns of shorter episodes are smaller.\n\n"
     )
     head = ["task", "algorithm", "the preset", "another reading"]
     return f"### Other readings\n\n{text}" + table(head, rows) if rows else ""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from mdcontest import tasks
-from mdcontest.experiments.store import Run
+from mdcontest.experiments.stored import Run
 from mdcontest.learn.algorithms import ALGORITHMS
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS
 from mdcontest.tasks.suite import SUITE
@@ -25,6 +26,8 @@ margin, and the one that it has behind; the cheapest of each."""
 STEPS = 488 * 2048
 """A million steps in whole iterations."""
 ETAS = (0.75, 1.5, 3.0, 6.0, 12.0)
+ENDED = {"termination": "ended"}
+"""The end of an episode is an outcome; in the paper's settings it is worth nothing."""
 HORIZONS = (1, 4, 16, 64, 256, 1024, 2048)
 
 
@@ -57,9 +60,10 @@ def in_nt(run: Run) -> bool:
     return run.task in NT and run.learned is None and follows(run, "paper", ("returned",))
 
 
-def in_learned(run: Run) -> bool:
-    """The same on margins that were learned."""
-    return run.learned is not None and follows(run, "paper", ("returned",))
+def in_learned(run: Run, changed: Mapping[str, Any] = MappingProxyType({})) -> bool:
+    """The same on margins that were learned, with just these settings changed."""
+    known = run.learned is not None and follows(run, "paper", ("returned", *changed))
+    return known and changed.items() <= run.settings.items()
 
 
 def varied(setting: str, *algorithms: str) -> Callable[[Run], bool]:
@@ -72,11 +76,11 @@ def varied(setting: str, *algorithms: str) -> Callable[[Run], bool]:
     return belongs
 
 
-def reading(task: str, algorithm: str, changed: Mapping[str, Any]) -> Callable[[Run], bool]:
-    """An algorithm on a task with just these settings changed."""
+def reading(task: str, algorithm: str, changed: Mapping[str, Any], on_learned: bool = False) -> Callable[[Run], bool]:
+    """An algorithm on a task with just these settings changed, on the task's own margin or on learned ones."""
 
     def belongs(run: Run) -> bool:
-        known = (run.task, run.algorithm, run.learned) == (task, algorithm, None)
+        known = (run.task, run.algorithm, run.learned is not None) == (task, algorithm, on_learned)
         return known and follows(run, "paper", tuple(changed)) and changed.items() <= run.settings.items()
 
     return belongs

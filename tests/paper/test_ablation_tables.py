@@ -9,7 +9,7 @@ from ablation_claims import TUNED_ON
 from ablation_tables import sections
 from claims import CLAIMS
 from comparison_horizon import SHOWN
-from evidence import Evidence
+from evidence import SAME, Evidence
 from figures import curves_figures, panel_title
 from judging import FAILS, HOLDS, UNKNOWN
 from readings import LIMITS
@@ -24,7 +24,7 @@ from report.stores import write_gap, write_run
 SEEDS = range(5)
 
 
-def level(task, algorithm, height, out, learned=None, **other):
+def level(task, algorithm, height, out, learned=None, length=1, **other):
     """Five runs whose curves are level, at the height and one more for each seed after the first."""
     settings = paper_settings(task, algorithm) | other
     return [
@@ -34,7 +34,7 @@ def level(task, algorithm, height, out, learned=None, **other):
             algorithm,
             seed,
             target=STEPS,
-            episodes=([STEPS // 2, STEPS], [height + seed] * 2),
+            episodes=([STEPS // 2, STEPS], [height + seed] * 2, length),
             learned=f"{learned}{seed}" if learned else None,
             name=f"{task}_{algorithm}_{seed}_{learned}_{'_'.join(f'{k}{v}' for k, v in other.items())}",
             **settings,
@@ -86,9 +86,12 @@ def test_settings_in_columns(tmp_path):
     horizons = rows_with(section(page, "## HPI-Clip with margins averaged over T_C steps"), 8)
     assert {f"{row[0]}-v5" for row in horizons[2:]} == set(SHOWN)
     assert all(row[1:] == [cell(5002 - 100 * i, 0) for i in range(7)] for row in horizons[2:])
-    etas = rows_with(section(page, "## HPI's learning rate"), 6)
+    _, etas = section(page, "## HPI's learning rate").split("Returns of the same episodes.")
+    etas = rows_with(etas, 6)
+    assert len(etas) == 2 + len(TUNED_ON)
     assert all(row[1:] == [cell(3002 - 100 * abs(eta - 1.5), 0) for eta in ETAS] for row in etas[2:])
     assert verdict_of(evidence, "a longer comparison horizon is worse").verdict == HOLDS
+    assert verdict_of(evidence, "every longer comparison horizon is worse").verdict == HOLDS
     assert verdict_of(evidence, "interpolates between").verdict == HOLDS
     assert verdict_of(evidence, "T_C as long as the task is SPPO").verdict == HOLDS, "4402 at T_C = 2048 and for SPPO"
     assert verdict_of(evidence, "1.5 does best").verdict == HOLDS
@@ -107,6 +110,30 @@ def test_one_task_is_not_most_of_them(tmp_path):
     assert verdict_of(evidence, "interpolates between").verdict == FAILS
     assert verdict_of(evidence, "T_C as long as the task is SPPO").verdict == UNKNOWN
     assert verdict_of(evidence, "1.5 does best").verdict == UNKNOWN
+
+
+@pytest.mark.parametrize(("risen", "verdict"), [(1, UNKNOWN), (100, FAILS)])
+def test_a_longer_horizon_that_is_better(tmp_path, risen, verdict):
+    """On two of three tasks means rise once: by less than an interval, or strictly."""
+    for task in SHOWN:
+        for i, horizon in enumerate(HORIZONS):
+            height = 5000 - 100 * i + (100 + risen if i == 3 and task != SHOWN[0] else 0)
+            level(task, "hpi-clip", height, tmp_path, comparison_horizon=horizon)
+    found = verdict_of(recorded_evidence(tmp_path), "every longer comparison horizon is worse")
+    assert found.verdict == verdict
+    assert found.numbers.count("lower at 5 of 6") == 2
+
+
+def test_the_learning_rate_is_judged_by_reward_a_step(tmp_path):
+    """Episodes of η = 12 are twice as long: their returns are the highest, their rewards a step are not."""
+    for task in TUNED_ON:
+        for eta in ETAS:
+            height, length = (1800, 20) if eta == 12 else (1000 - 100 * abs(eta - 1.5), 10)
+            level(task, "hpi", height, tmp_path, length=length, eta=eta)
+    found = verdict_of(recorded_evidence(tmp_path), "1.5 does best")
+    assert found.verdict == HOLDS
+    assert "η = 1.5: 100.2" in found.numbers
+    assert "at η = 12 as they are, at 12 between" in found.numbers
 
 
 def test_a_seed_that_was_learned_twice_counts_once(tmp_path):
@@ -153,6 +180,15 @@ def test_episodes_of_another_length(tmp_path, sppo_at_its_limit):
     assert found.numbers.count("at the registered limit") == len(LIMITS.tasks)
 
 
+@pytest.mark.parametrize(("without", "verdict"), [(1500, FAILS), (1001, UNKNOWN), (100, UNKNOWN), (None, UNKNOWN)])
+def test_one_algorithm_that_does_not_collapse_is_enough(tmp_path, without, verdict):
+    """One that does says nothing about the others."""
+    level("InvertedPendulum-v5", "hpi-clip", 1000, tmp_path)
+    if without is not None:
+        level("InvertedPendulum-v5", "hpi-clip", without, tmp_path, first_iterate=0)
+    assert verdict_of(recorded_evidence(tmp_path), "Without samples of the first policy").verdict == verdict
+
+
 def test_learned_margins_beside_the_tasks_own(tmp_path):
     """HalfCheetah as the paper has it, InvertedPendulum the other way round, Hopper with too few seeds."""
     heights = {"HalfCheetah-v5": (900, 500), "InvertedPendulum-v5": (900, 500), "Hopper-v5": (900, 500)}
@@ -178,7 +214,7 @@ def test_learned_margins_beside_the_tasks_own(tmp_path):
     assert {name for name, _ in curves_figures(evidence)} == {"suite", "learned-margins"}
 
 
-@pytest.mark.parametrize("learned_sppo", [500, 900])
+@pytest.mark.parametrize("learned_sppo", [500, 899])
 def test_gains_persist_on_the_tasks_that_are_run_with_learned_margins(tmp_path, learned_sppo):
     """Ahead on three tasks with their own margins; Hopper is not of the subset, so it may lack the second half."""
     for task in ("HalfCheetah-v5", "Reacher-v5", "Hopper-v5"):
@@ -190,6 +226,29 @@ def test_gains_persist_on_the_tasks_that_are_run_with_learned_margins(tmp_path, 
     found = verdict_of(recorded_evidence(tmp_path), "HPI-Clip's gains over SPPO persist")
     assert found.verdict == (HOLDS if learned_sppo == 500 else UNKNOWN)
     assert f"strictly higher on {2 if learned_sppo == 500 else 1} of 2" in found.numbers
+
+
+def test_a_gain_that_cannot_be_told_does_not_persist_either(tmp_path):
+    """The paper has it ahead on both tasks; ours overlaps on one of them with its own margin."""
+    for task, own_sppo in (("HalfCheetah-v5", 500), ("Reacher-v5", 899)):
+        for name, own, learned in (("hpi", 900, 900), ("sppo", own_sppo, 500)):
+            level(task, name, own, tmp_path)
+            level(task, name, learned, tmp_path, learned=name)
+    found = verdict_of(recorded_evidence(tmp_path), "HPI's gains over SPPO persist")
+    assert found.verdict == UNKNOWN
+    assert "strictly higher on 1 of 1; with its own margin it overlaps on Reacher" in found.numbers
+
+
+def test_runs_that_are_the_same_need_no_more_seeds(tmp_path):
+    """HPI-Clip and SPPO did the same, HPI something else that overlaps."""
+    for name, height in (("hpi-clip", 900), ("sppo", 900), ("hpi", 901)):
+        level("InvertedPendulum-v5", name, height, tmp_path, learned=name)
+    evidence = recorded_evidence(tmp_path)
+    lower = "{}'s area with learned margins is strictly lower than SPPO's on InvertedPendulum"
+    found = verdict_of(evidence, lower.format("HPI-Clip"))
+    assert found.verdict == FAILS
+    assert f"{SAME} on InvertedPendulum" in found.numbers
+    assert verdict_of(evidence, lower.format("HPI")).verdict == UNKNOWN
 
 
 @pytest.mark.parametrize("judge", ["own", None])

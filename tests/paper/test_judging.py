@@ -7,13 +7,13 @@ import behaviour
 import judging
 import numpy as np
 import pytest
-from evidence import NOT_RUN, Evidence
+from evidence import NOT_RUN, SAME, Evidence
 from judging import FAILS, HOLDS, UNKNOWN
 from recorded_results import paper_settings, record_runs
 from selections import NT, STEPS
 
 from mdcontest import tasks
-from mdcontest.experiments.store import Gap
+from mdcontest.experiments.stored import Gap
 from mdcontest.gap.bracket import GapBracket, Measured
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, TOO_FEW, Interval
 from report.stores import CLASSES, write_run, write_shares
@@ -55,6 +55,8 @@ def may_become(name, i, word):
     known = (HIGHER, OVERLAPS, LOWER)
     if word in judging.OPEN:
         return known
+    if word == SAME:  # it overlaps, and always will
+        return (OVERLAPS,)
     if word != OVERLAPS or name == f"every task is {OVERLAPS}":
         return (word,)
     if name.startswith("every task is "):
@@ -68,7 +70,7 @@ def may_become(name, i, word):
 def test_a_verdict_stands_whatever_the_open_tasks_turn_out_to_be(name):
     """It holds if it does in all completions, not if it does in none, and cannot be told only if there are both."""
     judge, holds = JUDGES[name]
-    words_known = (HIGHER, OVERLAPS, LOWER, TOO_FEW, NOT_RUN)
+    words_known = (HIGHER, OVERLAPS, LOWER, SAME, TOO_FEW, NOT_RUN)
     for words in (w for n in range(5) for w in itertools.product(words_known, repeat=n)):
         choices = [may_become(name, i, word) for i, word in enumerate(words)]
         completions = {holds(found) for found in itertools.product(*choices)}

@@ -1,6 +1,5 @@
 """paper/learned_margins.py: which runs it learns from, margins that are told apart, and what becomes of failures."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import learned_margins
 import margin_fits
 import pytest
 import recorded
@@ -19,22 +19,12 @@ from recorded_results import paper_settings, record_runs
 from mdcontest import interrupts
 from mdcontest.errors import RunError
 from mdcontest.experiments import cost
+from mdcontest.experiments.store import Store
 from mdcontest.experiments.sweep import Sweep
 from mdcontest.folders import lock_folder
 from mdcontest.learn.spec import RunSpec
 from report.stores import write_gap, write_run
 
-
-def _script():
-    """The study; tests have a module of the same name."""
-    path = Path(margin_fits.__file__).with_name("learned_margins.py")
-    spec = importlib.util.spec_from_file_location("learned_margins_study", path)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-learned_margins = _script()
 FULL, QUICK, sources_of = learned_margins.FULL, learned_margins.QUICK, learned_margins.sources_of
 TINY = {"num_steps": 256, "minibatches": 2, "epochs": 1, "hidden": [8]}
 
@@ -165,7 +155,7 @@ def test_a_margin_that_failed_is_the_exit_code(run_main, tmp_path, monkeypatch, 
     monkeypatch.setattr(learned_margins, "work", lambda jobs, *_: worked.append(jobs) or 0)
     monkeypatch.setattr(learned_margins, "is_finished", lambda folder: True)
     monkeypatch.setattr(learned_margins, "learn_all", lambda fits, workers, keep: fits[1:])
-    monkeypatch.setattr(learned_margins, "jobs_on", lambda sweep, fit, runs: [fit])
+    monkeypatch.setattr(learned_margins, "jobs_on", lambda plan, fit, runs: [fit])
     monkeypatch.setattr(learned_margins, "Store", lambda runs: None)
     monkeypatch.setattr(learned_margins, "shares", lambda store: [])
     monkeypatch.setattr(learned_margins, "write_page", lambda *_: tmp_path / "page")
@@ -221,7 +211,7 @@ def write_learned(out, task, algorithm, seed, brackets=(), judge="own", **change
 def missing(tmp_path, monkeypatch):
     """(algorithm, seed) of the runs that a sweep would still learn from, with these recorded."""
 
-    def missing(task, *learned, plan=FULL, **changes):
+    def missing(task, *learned, plan=FULL, ends=False, **changes):
         results = tmp_path / "results"
         (tmp_path / "made").mkdir()
         for arguments, more in learned:
@@ -230,7 +220,8 @@ def missing(tmp_path, monkeypatch):
         read = recorded.read_runs
         monkeypatch.setattr(recorded, "read_runs", lambda: read(results))
         sweep = replace(plan.sweep, tasks=(task,), algorithms=("hpi", "sppo"), seeds=(0, 1), **changes)
-        return [(spec.algorithm, spec.seed) for spec in sources_of(sweep, tmp_path / "runs", True)]
+        found = sources_of(replace(plan, sweep=sweep, ends=ends), tmp_path / "runs", True)
+        return [(spec.algorithm, spec.seed) for spec in found]
 
     return missing
 
@@ -245,6 +236,21 @@ def test_only_runs_of_the_study_are_known(missing):
     """One of two algorithms; what was run in other settings does not count."""
     found = missing("Swimmer-v5", (("hpi", 0), {}), (("sppo", 0), {"gamma": 0.9}), (("hpi", 1), {"gamma": 0.9}))
     assert found == [("sppo", 0), ("hpi", 1), ("sppo", 1)]
+
+
+def test_runs_in_which_ends_count_are_others(missing):
+    learned = (("hpi", 0), {"termination": "ended"}), (("sppo", 0), {}), (("sppo", 1), {"termination": "ended"})
+    assert missing("Swimmer-v5", *learned, ends=True) == [("sppo", 0), ("hpi", 1)]
+
+
+def test_ends_count_in_the_second_half_alone(monkeypatch, tmp_path):
+    plan = replace(FULL, sweep=replace(FULL.sweep, tasks=("Swimmer-v5",), algorithms=("hpi",), seeds=(3,)), ends=True)
+    (source,) = sources_of(plan, tmp_path, False)
+    assert source.settings == {}
+    asked = []
+    monkeypatch.setattr(Sweep, "jobs", lambda sweep, runs: asked.append(sweep.settings) or [])
+    learned_margins.jobs_on(plan, plan.fit(source, tmp_path), tmp_path)
+    assert asked == [{"termination": "ended"}]
 
 
 def test_all_brackets_must_be_there_where_gaps_count(missing):
@@ -281,7 +287,24 @@ def test_gaps_follow_on_the_nontransitive_tasks_alone(monkeypatch, tmp_path):
     for task in ("Reacher-NT", "Swimmer-v5"):
         sweep = replace(FULL.sweep, tasks=(task,), algorithms=("hpi",), seeds=(3,))
         (spec,) = replace(sweep, gap=None).runs(tmp_path)
-        learned_margins.jobs_on(sweep, FULL.fit(spec, tmp_path), tmp_path)
+        learned_margins.jobs_on(replace(FULL, sweep=sweep), FULL.fit(spec, tmp_path), tmp_path)
     (first, gap, margin), (second, none, _) = asked
     assert (first, second, gap, none) == (("Reacher-NT",), ("Swimmer-v5",), FULL.sweep.gap, None)
     assert Path(margin).parent == tmp_path / "margins"
+
+
+# --- what is left of it -----------------------------------------------------------------------------------
+
+
+def test_shares_with_and_without_ends_are_told_apart(tmp_path):
+    """Returns rise by 100 on the own margin, by 20 on the learned one, and by 90 where ends count as well."""
+    for seed in range(2):
+        for rise, learned, more in ((100, None, {}), (20, "a", {}), (90, "a", selections.ENDED)):
+            settings = paper_settings("Hopper-v5", "hpi") | more
+            log = ([500, 10_000], [0.0, 2.0 * rise])
+            write_run(
+                tmp_path, "Hopper-v5", "hpi", seed, name=f"{seed}-{rise}", episodes=log, learned=learned, **settings
+            )
+    _, *lines = learned_margins.shares(Store(tmp_path))
+    found = {line.split()[1:-4][-1]: line.split()[-2] for line in lines}
+    assert found == {"hpi": "20%", "ends": "90%"}

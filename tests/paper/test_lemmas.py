@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import lemma_claims
 import lemma_games
 import lemma_sets
 import lemmas
@@ -14,7 +15,8 @@ from mdcontest.tables import read_table
 
 RESULTS = Path(lemmas.__file__).parent / "results"
 LIMITS = dict.fromkeys(("lem:omm maximiser", "update"), lemmas.OF_AN_ASCENT)
-LIMITS |= dict.fromkeys(("aperiodicity swing", "averaging, values"), np.inf)
+LIMITS |= dict.fromkeys(("aperiodicity swing", "averaging, values", "deterministic"), np.inf)
+LIMITS["fictitious play"] = lemma_claims.PLAYED
 """The others are lemmas.ROUNDING."""
 
 
@@ -39,6 +41,7 @@ def test_every_statement_holds(quick, committed):
     assert found["lem:pd"]["contests"] == (40 if committed else 12)
     assert found["aperiodicity swing"]["largest"] > 0.01
     assert found["averaging, values"]["largest"] > 0.01
+    assert found["deterministic"]["largest"] > 0.01
 
 
 def test_summary_of_made_up_rows():
@@ -168,8 +171,20 @@ def test_averaging_where_one_can_work_it_out():
     assert found == pytest.approx({"averaging": 0, "averaging, values": 0}, abs=1e-12)
 
 
+def test_play_where_one_can_work_it_out():
+    """Rock, paper, scissors: each policy loses to one by 1, and equal shares to none. By rewards the best is enough."""
+    beats = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    found = lemma_games.check_play(mdc.Contest(np.ones((1, 3, 1)), [1.0], beats))
+    assert found["deterministic"] == 1
+    assert 0 <= found["fictitious play"] < 0.05
+    reward = mdc.Contest.from_mdp(np.ones((1, 3, 1)), [1.0], np.array([[0.0, 2.0, 1.0]]))
+    found = lemma_games.check_play(reward)
+    assert found["deterministic"] == 0
+    assert found["fictitious play"] <= 2 / lemma_games.PLAYS
+
+
 def test_contests_with_too_many_policies_have_no_brute_force():
     contest, (rules, _) = lemmas.random_contest(1, 9, 2), lemmas._draw(1, (9, 2))
     assert lemma_games.check_hull(contest, rules) == lemma_games.check_descent(contest) == {}
-    assert lemma_games.check_averaging(contest, rules) == {}
+    assert lemma_games.check_averaging(contest, rules) == lemma_games.check_play(contest) == {}
     assert lemma_sets.check_gap(contest, rules) == {}

@@ -1,29 +1,32 @@
-"""paper/retrain.py repeats recorded runs to the last bit, and says when it does not; and which runs a study makes."""
+"""paper/retrain.py repeats recorded runs to the last bit, and says when it does not."""
 
-import argparse
 import json
+import os
 import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import mujoco_nt
-import mujoco_suite
+import margin_fits
 import numpy as np
 import pytest
 import recorded
 import retrain
-import study
+from learned_margins import Ablation, jobs_on, sources_of
+from recorded_results import paper_settings
+from selections import ENDED, STEPS
 
-from mdcontest.errors import InputError
-from mdcontest.experiments.store import Run, Store
-from mdcontest.experiments.sweep import GapPlan, Sweep
+from mdcontest.errors import RunError
+from mdcontest.experiments.store import Store
+from mdcontest.experiments.stored import Run
+from mdcontest.experiments.sweep import Sweep
 from mdcontest.learn.export import EPISODES, EPISODES_FILE, EPISODES_FORMAT
 from mdcontest.learn.runs import DESCRIPTION
 from mdcontest.learn.spec import RunSpec, train
 from mdcontest.tables import read_table, write_table
 from report.stores import write_run
 
+FULL = os.environ.get("MDCONTEST_COUNTS") == "full"
 TINY = {"num_steps": 256, "minibatches": 2, "epochs": 1, "hidden": [8]}
 
 
@@ -152,15 +155,68 @@ def change_description(folder, **changes):
     (folder / DESCRIPTION).write_text(json.dumps(content | changes), encoding="utf-8")
 
 
+# --- on learned margins -----------------------------------------------------------------------------------
+
+PLAN = Ablation(Sweep(("RPSCorridor",), ("hpi",), (3,), 600, settings=TINY), trajectories=20, pairs=200, teacher="sign")
+
+
+@pytest.mark.skipif(not FULL, reason="learns two margins")
+def test_runs_on_learned_margins_are_repeated_from_the_beginning(run_retrain, tmp_path, monkeypatch):
+    """Together with the run that the margin was learned from, which is trained once; another margin is said."""
+    runs, results, again = (tmp_path / name for name in ("runs", "results", "again"))
+    (source,) = sources_of(PLAN, runs, missing=False)
+    fit = PLAN.fit(source, runs)
+    train(source).close()
+    fit.learn(keep_data=False)
+    (job,) = jobs_on(PLAN, fit, runs)
+    train(RunSpec(**job.content)).close()
+    for folder in (source.folder, job.folder):
+        record_run(Path(folder), results)
+    monkeypatch.setattr(retrain, "plan_of", lambda run: PLAN)
+    names = [Path(folder).name for folder in (source.folder, job.folder)]
+    code, said, _ = run_retrain(*names, "--results", results, "--out", again)
+    assert (code, said.splitlines()[-1]) == (0, "2 of 2 are the same, bit for bit")
+    assert {Path(run.folder).name for run in Store(again).runs} == set(names)
+
+    monkeypatch.setattr(retrain, "plan_of", lambda run: replace(PLAN, pairs=150))
+    code, said, _ = run_retrain(names[1], "--results", results, "--out", again)
+    assert code == 1
+    assert said.startswith(f"{names[1]}: DIFFERENT, its margin is ")
+
+
+def test_a_margin_that_cannot_be_learned(run_retrain, tmp_path, monkeypatch):
+    folder = write_run(tmp_path / "runs", "RPSCorridor", "hpi", 3, name="learned", target=512, learned="abc")
+    record_run(folder, tmp_path / "results")
+
+    def fail(*_):
+        raise RunError("the disk is full")
+
+    monkeypatch.setattr(margin_fits, "run_command", fail)
+    monkeypatch.setattr(retrain, "plan_of", lambda run: PLAN)
+    code, said, error = run_retrain("learned", "--results", tmp_path / "results")
+    assert (code, error.count("the disk is full")) == (1, 1)
+    assert said.splitlines()[0] == "learned: NOT COMPARED, its training failed or was stopped before the end"
+
+
+def test_which_part_of_the_ablation_a_run_is(tmp_path):
+    """Its task, algorithm and seed, and whether ends counted, without brackets."""
+    for seed, changed in enumerate(({}, ENDED)):
+        settings = paper_settings("Reacher-NT", "hpi") | changed
+        folder = write_run(tmp_path, "Reacher-NT", "hpi", seed, name=str(seed), target=STEPS, learned="abc", **settings)
+        plan = retrain.plan_of(Run(folder))
+        assert plan.ends == bool(changed)
+        (source,) = sources_of(plan, tmp_path, missing=False)
+        assert (source.task, source.algorithm, source.seed) == ("Reacher-NT", "hpi", seed)
+        assert plan.sweep.after(source) == ()
+
+
 # --- what cannot be repeated ------------------------------------------------------------------------------
 
 
 def test_bad_input_is_one_line(trained, run_retrain, tmp_path):
     folder, _ = trained
-    learned = write_run(tmp_path / "runs", "RPSCorridor", "hpi", 0, name="learned", target=512)
-    description = json.loads((learned / DESCRIPTION).read_text(encoding="utf-8"))
-    description["task"]["margin"], description["versions"] = "abc", Run(folder).versions
-    (learned / DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")
+    learned = write_run(tmp_path / "runs", "RPSCorridor", "hpi", 0, name="learned", target=512, learned="abc")
+    change_description(learned, versions=Run(folder).versions)
     elsewhere = write_run(tmp_path / "runs", "RPSCorridor", "hpi", 1, name="elsewhere", target=512)
     results = tmp_path / "results"
     for one in (folder, learned, elsewhere):
@@ -168,11 +224,11 @@ def test_bad_input_is_one_line(trained, run_retrain, tmp_path):
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "runs.parquet").write_bytes(b"PAR1")
     cases = {
-        ("--runs", "2"): "2 runs were asked for, and 1 of 3 were made on a machine like this one: machine ",
+        ("--runs", "3"): "3 runs were asked for, and 2 of 3 were made on a machine like this one: machine ",
         ("--runs", "0"): "0 runs were asked for",
         ("--runs", "1", "--seed", "-1"): "--seed is -1",
         ("nobody",): "there is no run 'nobody' in the results",
-        ("learned",): "learned was trained on a learned margin",
+        ("learned",): "learned was trained on a margin that paper/learned_margins.py did not learn",
         (folder.name, "--jobs", "0"): "--jobs must be at least 1",
         ("--results", tmp_path / "none"): f"there are no recorded runs in {tmp_path / 'none'}: it has no runs.parquet",
         ("--results", tmp_path / "damaged"): f"{tmp_path / 'damaged' / 'runs.parquet'} is truncated",
@@ -181,70 +237,3 @@ def test_bad_input_is_one_line(trained, run_retrain, tmp_path):
         code, said, error = run_retrain("--results", results, *arguments)
         assert (code, said, error.count("\n")) == (2, "", 1), arguments
         assert error.startswith(f"error: {expected}")
-
-
-# --- which runs a study makes -----------------------------------------------------------------------------
-
-SWEEP = Sweep(("RPSCorridor",), ("hpi", "sppo"), (0, 1), 512, settings=TINY)
-
-
-def jobs_of(*kinds):
-    sweeps = [replace(SWEEP, gap=GapPlan(returned=returned) if returned else None) for returned in kinds]
-    return [job for sweep in sweeps for job in sweep.jobs(Path("runs"))]
-
-
-def test_a_run_of_two_sweeps_is_one_job_with_what_follows_in_both():
-    found = study.wanted(jobs_of(("mixture", "last"), ("last", "cloned"), ()), missing=False)
-    assert [job.folder for job in found] == [job.folder for job in jobs_of(())]
-    for job in found:
-        assert [one.content["returned"] for one in job.then] == ["mixture", "last", "cloned"]
-
-
-def test_recorded_runs_are_not_missing(monkeypatch):
-    """A recorded run is left out with all that would follow it; one whose gaps were not all recorded is not."""
-    jobs = jobs_of(("mixture", "last"))
-    whole, half = (Path(job.folder).name for job in jobs[1:3])
-    gaps = [
-        {"run": whole, "returned": "mixture"},
-        {"run": whole, "returned": "last"},
-        {"run": half, "returned": "last"},
-    ]
-    tables = {name: [] for name in recorded.SCHEMAS} | {
-        "runs": [{"run": whole}, {"run": half}],
-        "gaps": [gap | {"step": 512} for gap in gaps],
-    }
-    monkeypatch.setattr(recorded, "read_tables", lambda: tables)
-    assert len(study.wanted(jobs, missing=False)) == len(jobs) == 4
-    left = study.wanted(jobs, missing=True)
-    assert [job.folder for job in left] == [job.folder for job in jobs if Path(job.folder).name != whole]
-    assert all(job.then for job in left)
-
-
-def test_where_nothing_is_missing_nothing_is_run(monkeypatch, capsys, tmp_path):
-    names = [{"run": Path(job.folder).name} for job in jobs_of(())]
-    monkeypatch.setattr(recorded, "read_tables", lambda: {"runs": names, "gaps": []})
-    monkeypatch.setattr(sys, "argv", ["study.py", "--missing", "--out", str(tmp_path / "out")])
-    assert study.main(study.Study("name", "title", "figure", (SWEEP,), (SWEEP,))) == 0
-    assert capsys.readouterr().out.startswith("nothing is missing")
-    assert not (tmp_path / "out").exists()
-
-
-def options(*arguments):
-    parser = argparse.ArgumentParser()
-    study.add_options(parser)
-    return parser.parse_args(arguments)
-
-
-def test_sweeps_with_what_the_command_line_says():
-    """--own keeps the sweeps that are in our settings, and where there is none changes all of them."""
-    suite, nontransitive = mujoco_suite.STUDY.full, mujoco_nt.STUDY.full
-    assert study.change_sweeps(suite, options()) == [replace(one, algorithms=[*one.algorithms]) for one in suite]
-    (own,) = study.change_sweeps(suite, options("--own", "--seeds", "0-1", "--tasks", "Ant-v5"))
-    assert (own.preset, own.tasks, own.seeds, own.algorithms) == (None, ["Ant-v5"], [0, 1], ["hpi-clip", "hpi"])
-    found = study.change_sweeps(nontransitive, options("--own"))
-    assert [sweep.preset for sweep in found] == [None] * len(nontransitive)
-    found = study.change_sweeps(nontransitive, options("--algos", "SPPO"))
-    assert [sweep.algorithms for sweep in found] == [["sppo"], ["sppo"]]
-    assert {sweep.preset for sweep in found} == {"paper"}
-    with pytest.raises(InputError, match="in our own settings only hpi-clip, hpi are part of this study"):
-        study.change_sweeps(suite, options("--own", "--algos", "sppo"))
