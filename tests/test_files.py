@@ -175,8 +175,38 @@ def test_no_file_holds_what_cannot_be_read(tmp_path_factory, seed):
     assert mdc.load_contest(path).to_json() == contest.to_json()
 
 
+def test_a_link_stays_one_and_its_target_is_written(tmp_path, contest):
+    """Also if the target is not there yet; a link that leads round in a circle leads nowhere."""
+    (tmp_path / "kept").mkdir()
+    for there in (True, False):
+        target, link = tmp_path / "kept" / f"{there}.json", tmp_path / f"{there}.json"
+        if there:
+            target.write_text("old")
+        link.symlink_to(target)
+        contest.save(link)
+        assert link.is_symlink()
+        assert mdc.load_contest(target).num_pairs == contest.num_pairs
+        assert [path.name for path in (tmp_path / "kept").glob(".*")] == []
+    circle = tmp_path / "circle.json"
+    circle.symlink_to(circle)
+    with pytest.raises(mdc.InputError, match=r"cannot write .*circle\.json"):
+        contest.save(circle)
+    assert circle.is_symlink()
+
+
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(InputError, match="a device or a pipe"):
         write_record(tmp_path / "pipe.json", "mdcontest/test", {})
     assert (tmp_path / "pipe.json").is_fifo()
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [({1, 2}, "a set cannot be written"), (b"x", "a bytes cannot be written"), (np.inf, "a number that is not finite")],
+)
+def test_what_no_file_can_hold_is_told_apart(value, message, ending, tmp_path):
+    with pytest.raises(InputError, match=message):
+        write_record(tmp_path / f"record.{ending}", "some/format", {"inner": {"value": value}})
+    assert not list(tmp_path.iterdir())

@@ -202,6 +202,12 @@ def stored(tmp_path):
         (lambda r: r.update(info=[]), "info must be an object"),
         (lambda r: r.update(rule=[["1", "0", "0"]]), "must be an array of numbers"),
         (lambda r: r.update(rule=[[None, 0, 1]]), "must be an array of numbers: it holds None"),
+        (lambda r: r.update(rule=[[]]), r"at least one state and one action, got shape \(1, 0\)"),
+        (lambda r: r["certificate"].update(h=[]), "at least one state"),
+        (lambda r: r.update(tol=-1), r"solution\.json: tol must be a nonnegative number, got -1"),
+        (lambda r: r["history"]["iterations"].__setitem__(0, 1.5), r"history has the iteration 1\.5; .* whole numbers"),
+        (lambda r: r["history"]["iterations"].__setitem__(0, 1e300), r"the iteration 1e\+300"),
+        (lambda r: r["history"]["iterations"].__setitem__(0, -1), "the iteration -1"),
     ],
 )
 def test_a_solution_file_that_is_not_what_it_should_be(stored, change, words):

@@ -5,6 +5,7 @@ import pytest
 
 import mdcontest as mdc
 from mdcontest import margins
+from random_contests import random_margin
 
 NAN = float("nan")
 ERRORS = {
@@ -44,6 +45,8 @@ ERRORS = {
         lambda: margins.Pairwise(lambda z, w: z - w, np.array([1.0, 3.0]), bound=1.0).matrix(),
         "fn reaches 2, above the bound of 1",
     ),
+    "a bound beyond floats": (lambda: margins.Pairwise(lambda z, w: z - w, bound=10**400), "bound must be"),
+    "a period beyond floats": (lambda: margins.Signs(np.ones((2, 1)), period=10**400), "period"),
     "not a function": (lambda: margins.Pairwise(3, np.ones(2)), "fn must be a function"),
     "no outcomes": (lambda: margins.RewardDifference(lambda z: z.obs).matrix(), "features are a function"),
     "too few pairs": (
@@ -75,6 +78,35 @@ ERRORS = {
     "no opponents": (lambda: margins.RewardDifference([1.0, 2.0]).against([0], []), "no opponents"),
     "empty": (lambda: margins.RewardDifference([]), "empty"),
 }
+
+ROWS = {
+    "beyond": ([0, 6], "there is no pair 6: the margin compares 6 pairs, 0 to 5"),
+    "below": (-7, "there is no pair -7"),
+    "fractions": ([0.0, 1.0], r"whole numbers, 0 to 5, or by a slice, got \[0.0, 1.0\]"),
+    "text": ("0", "whole numbers"),
+    "table": ([[0, 1]], "whole numbers"),
+    "ragged": ([[0], [1, 2]], "whole numbers"),
+    "mask of others": ([True, False], "whole numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", ["reward", "low rank", "classes", "two of three", "function"])
+def test_pairs_chosen_by_number(kind):
+    """One, several, a slice, a mask, from the end, none: submatrices all of them."""
+    margin = random_margin(np.random.default_rng(0), 3, 2, kind).bind(3, 2)
+    M, mask = margin.matrix(), np.arange(6) % 2 == 0
+    cases = [
+        (0, 1, M[:1, 1:2]),
+        ((0, 1), [2], M[:2, 2:3]),
+        (np.uint8(3), slice(1, 4), M[3:4, 1:4]),
+        (mask, -1, M[::2, 5:]),
+        ([], [0, 5], M[:0, ::5]),
+    ]
+    for z, w, expected in cases:
+        np.testing.assert_allclose(margin.matrix(z, w), expected, atol=1e-15)
+    for wrong, message in ROWS.values():
+        with pytest.raises(mdc.InputError, match=message):
+            margin.matrix(wrong, 0)
 
 
 @pytest.mark.parametrize("case", ERRORS)

@@ -97,6 +97,27 @@ def test_features_may_be_a_function_of_outcomes(seed, kind):
     )
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda score: margins.Pairwise(lambda z, w: score(z) - score(w)),
+        lambda score: margins.RewardDifference(score),
+        lambda score: margins.LowRank(lambda z: np.stack([score(z), np.ones(len(z))], 1), [[0, 1], [-1, 0]]),
+    ],
+)
+def test_functions_are_asked_about_the_pairs_of_each_contest(make):
+    """A margin out of one contest and into another of as many pairs: they are other states and actions there."""
+    margin = make(lambda z: 1.0 * z.obs + 0.1 * z.action)
+    bound = mdc.Contest(np.full((2, 3, 2), 0.5), [0.5, 0.5], margin).margin
+    assert bound.bound == pytest.approx(1.2)
+    again = mdc.Contest(np.full((3, 2, 3), 1 / 3), [1.0, 0.0, 0.0], bound).margin
+    assert again.bound == pytest.approx(2.1)
+    np.testing.assert_array_equal(again.matrix(), margin.bind(3, 2).matrix())
+    assert bound.bind(2, 3) is bound
+    with pytest.raises(mdc.InputError, match=r"shape \(4, 3\); 6 states × 2 actions"):
+        bound.tiled(2).bind(6, 2)  # whose states are those of which step
+
+
 @given(seeds, st.integers(1, 400), st.integers(1, 3))
 def test_signs_with_many_ties(seed, n, levels):
     """Integer features collide all the time; sorting must count ties as zero, exactly as the matrix does."""
@@ -146,6 +167,52 @@ def test_preference_scale():
     np.testing.assert_allclose(margins.FromPreference(P).matrix(), [[0, 0.4], [-0.4, 0]])
     by_function = margins.FromPreference(lambda z, w: 1 / (1 + np.exp(w - z)), np.array([0.0, 2.0]))
     np.testing.assert_allclose(by_function.matrix()[1, 0], 1 / (1 + np.exp(-2)) - 0.5)
+
+
+def test_a_function_is_asked_about_each_two_pairs_once(monkeypatch):
+    """M is kept where it is not too large; in blocks, and where it is not kept, it is the same."""
+    asked, score = [], np.random.default_rng(0).normal(size=40)
+
+    def fn(z, w):
+        asked.append(len(z))
+        return np.tanh(z - w) * np.abs(z + w)
+
+    def bound_margin():
+        asked.clear()
+        return margins.Pairwise(fn, score.reshape(20, 2)).bind(20, 2)
+
+    x = np.random.default_rng(1).uniform(size=40)
+    M = np.tanh(score[:, None] - score) * np.abs(score[:, None] + score)
+    monkeypatch.setattr("mdcontest.margins.base.BLOCK_PAIRS", 100)
+    for most, times in ((40, 1.1), (39, 8)):
+        monkeypatch.setattr("mdcontest.margins.function.TABLE_PAIRS", most)
+        margin = bound_margin()
+        assert margin.bound == pytest.approx(np.abs(M).max())
+        np.testing.assert_allclose(margin.apply(x).reshape(-1), M @ x, atol=1e-13)
+        np.testing.assert_allclose(margin.matrix(), M, atol=1e-15)
+        np.testing.assert_allclose(margin.matrix([3, 1], slice(4)), M[[3, 1], :4], atol=1e-15)
+        assert not np.signbit(margin.matrix().diagonal()).any()
+        assert 40**2 <= sum(asked) <= times * 40**2  # each two pairs, both ways
+    monkeypatch.undo()
+    margin = bound_margin()
+    margin.matrix()[:] = 7  # a copy
+    np.testing.assert_allclose(margin.matrix(), M, atol=1e-15)
+
+
+def test_copies_of_pairs_share_what_a_function_said_of_them(monkeypatch):
+    """A horizon of many steps asks nothing anew, and is solved by the rows of M that its steps share."""
+    asked = []
+    margin = margins.Pairwise(lambda z, w: asked.append(len(z)) or np.sin(z.obs - w.obs + z.action - w.action), bound=2)
+    contest = mdc.Contest(np.full((4, 3, 4), 0.25), np.ones(4) / 4, margin)
+    long = contest.finite_horizon(20)
+    solution = mdc.solve(long)
+    assert (solution.solver, str(solution.status)) == ("PolicyGeneration", "solved")
+    assert sum(asked) <= 2 * 12**2  # both ways
+    np.testing.assert_array_equal(long.margin.matrix(), np.tile(contest.margin.matrix(), (20, 20)))
+    assert long.margin.bound == contest.margin.bound == 2
+    monkeypatch.setattr("mdcontest.margins.function.TABLE_PAIRS", 11)
+    lazy = mdc.Contest(contest.transitions, contest.start, margin).finite_horizon(2)
+    np.testing.assert_array_equal(lazy.margin.matrix(), long.margin.matrix()[:24, :24])
 
 
 def test_large_offsets_of_a_reward_do_not_eat_digits():

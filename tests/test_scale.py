@@ -66,6 +66,17 @@ def test_sparse_transitions_are_copied_once_and_stay_narrow(index):
     np.testing.assert_array_equal(restarted.dynamics.matrix.data, [0.125, 0.375, 0.5])
 
 
+def test_a_restart_is_not_written_in_where_that_would_be_large():
+    """20 000 pairs that each may return to 10 000 states are 200 million entries; P h and Pᵀ x need none."""
+    S, n = 10_000, 20_000
+    P = sp.csr_array((np.ones(n), np.arange(n) % S, np.arange(n + 1)), shape=(n, S))
+    contest = mdc.Contest.from_mdp(P, np.full(S, 1 / S), np.zeros(n)).with_restart(0.5)
+    with pytest.raises(mdc.SizeError, match=r"2e\+08 entries more, 10000 in each of 20000 rows.*dynamics\.expect\(h\)"):
+        _ = contest.transitions
+    np.testing.assert_allclose(contest.dynamics.expect(np.ones(S)), 1)
+    assert contest.dynamics.flow(np.full(n, 1 / n)).sum() == pytest.approx(1)
+
+
 # --- conditions -------------------------------------------------------------------------------------------
 
 

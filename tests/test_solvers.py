@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -113,7 +114,14 @@ def test_a_constant_rate_survives_underflow():
         (MirrorDescent(0), "at least 1"),
         (MirrorDescent(10.5), "whole number"),
         (MirrorDescent(10, eta=-1.0), "eta must be"),
-        (LinearProgram("magic"), "method must be"),
+        (LinearProgram("magic"), "method must be 'ipm' or 'simplex', got 'magic'"),
+        (LinearProgram(np.array(["ipm", "ipm"])), "method must be"),
+        (HPI(10, eta=10**400), "eta must be"),
+        (HPI(10, eta=np.ones(2)), "eta must be"),
+        (HPI(10, eta=True), "eta must be"),
+        (HPIPG(10, maximiser=np.array(["gradient", "closed form"])), "maximiser must be"),
+        (MirrorDescent(10, eta=10**400), "eta must be"),
+        (MirrorDescent(10, eta=True), "eta must be"),
         (HPI, "such as solvers.HPI"),
         ("hpi", "such as solvers.HPI"),
     ],
@@ -121,6 +129,14 @@ def test_a_constant_rate_survives_underflow():
 def test_bad_settings(solver, message):
     with pytest.raises(mdc.InputError, match=message):
         mdc.solve(mdc.examples.make("marriage"), solver)
+
+
+@pytest.mark.parametrize("solver", [HPI, HPIPG, MirrorDescent])
+def test_a_rate_is_any_real_number(solver):
+    """Of NumPy, in single precision, or exact."""
+    found = [mdc.solve(mdc.examples.make("marriage"), solver(5, eta=e), tol=0).gap for e in (0.25, np.float32(0.25))]
+    assert found[0] == found[1]
+    assert found[0] == mdc.solve(mdc.examples.make("marriage"), solver(5, eta=Fraction(1, 4)), tol=0).gap
 
 
 @pytest.mark.parametrize("tol", [-1.0, float("nan"), float("inf")])

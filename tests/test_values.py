@@ -183,3 +183,9 @@ def test_a_gap_that_is_lost_in_rounding_is_not_given_without_a_word():
 def test_one_hot_wants_actions():
     with pytest.raises(mdc.InputError, match="one action index a state"):
         one_hot(np.array([0.5]), 2)
+
+
+def test_one_hot_of_very_many_actions():
+    """A rule is S·A numbers; a table of all actions against all would be 8 TB."""
+    rule = one_hot([999_999], 1_000_000)
+    assert (rule.shape, rule[0, -1], rule.sum()) == ((1, 1_000_000), 1.0, 1.0)

@@ -61,8 +61,27 @@ MISUSED = {
         lambda c, s: mdc.verify(c, with_proof(s, x=s.certificate.x.tolist())),
         "certificate.x must be an array",
     ),
+    "no gap": (lambda c, s: mdc.verify(c, dataclasses.replace(s, gap=None)), "gap must be a number, got None"),
+    "no tolerance of its own": (lambda c, s: mdc.verify(c, dataclasses.replace(s, tol=None)), "tol must be a number"),
+    "no kappa": (lambda c, s: mdc.verify(c, with_proof(s, kappa=None)), "certificate.kappa must be a number, got None"),
+    "a gap of all": (lambda c, s: mdc.verify(c, dataclasses.replace(s, gap=s.occupancy)), "gap must be a number"),
+    "a gap beyond floats": (lambda c, s: mdc.verify(c, dataclasses.replace(s, gap=10**400)), "gap must be a number"),
+    "no certificate": (
+        lambda c, s: mdc.verify(c, dataclasses.replace(s, certificate=None)),
+        "certificate must be a Certificate, got a NoneType",
+    ),
+    "a rule of objects": (
+        lambda c, s: mdc.verify(c, dataclasses.replace(s, rule=s.rule.astype(object))),
+        "rule must hold real numbers, got object values",
+    ),
+    "a complex rule": (
+        lambda c, s: mdc.verify(c, dataclasses.replace(s, rule=s.rule + 1j)),
+        "rule must hold real numbers, got complex128 values",
+    ),
+    "complex h": (lambda c, s: mdc.verify(c, with_proof(s, h=s.certificate.h + 1j)), "certificate.h must hold real"),
     "solve a file's name": (lambda c, s: mdc.solve("c.json"), "solve takes a contest, got a str; load_contest reads"),
     "tolerance a text": (lambda c, s: mdc.solve(c, tol="1e-3"), "tol must be a nonnegative number, got '1e-3'"),
+    "tolerance beyond floats": (lambda c, s: mdc.solve(c, tol=10**400), "tol must be a nonnegative number, got 1000"),
     "time a text": (lambda c, s: mdc.solve(c, time_limit="3"), "positive number of seconds, got '3'"),
     "time a truth": (lambda c, s: mdc.solve(c, time_limit=True), "positive number of seconds, got True"),
 }

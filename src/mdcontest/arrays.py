@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any, TypeGuard
 
@@ -37,6 +38,14 @@ def tolerance_of(values: Any) -> float:
 def is_number(value: Any) -> bool:
     """Whether a value is a real number, of Python or of NumPy; truth values are none, and texts of digits neither."""
     return isinstance(value, numbers.Real | np.number) and not isinstance(value, bool | np.complexfloating)
+
+
+def is_finite(value: Any) -> TypeGuard[float]:
+    """Whether a value is a real number as above that is finite as a float; 10**400 is not."""
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def is_whole(value: Any) -> TypeGuard[int]:

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
-from scipy.linalg import lapack  # called directly: the wrappers cost more than a small solve
 
 from mdcontest.arrays import Array, Ints
 from mdcontest.components import recurrent_classes, with_bottom
 from mdcontest.errors import InputError
+from mdcontest.factors import LOST_IN_ROUNDING, Factors
 from mdcontest.transitions import Transitions
 
 FAR_VALUES = 1e4
@@ -82,6 +81,11 @@ class Chain:
         """(g, h) with c − g + P h = h and ν·h = 0, for a chain with one recurrent class. c, h: shape [S]."""
         _, h = self.relative_values(cumulant)
         return float(self.frequencies @ cumulant), h - self.frequencies @ h
+
+    @property
+    def values_norm(self) -> float:
+        """How much larger than an error in the equations for values one in the values can be."""
+        return self._bordered.inverse_norm
 
     def relative_values(self, cumulant: Array) -> tuple[float, Array]:
         """(g, h) with c − g + P h = h and u·h = 0: all that policy iteration needs, from one solve."""
@@ -142,57 +146,31 @@ class Chain:
         classes = self.recurrent_classes
         if len(classes) == 1:
             return np.ones(1)
-        mu = np.concatenate([self.start, np.zeros(len(self.time) - self.num_states)])
-        transient = np.setdiff1d(np.arange(len(mu)), np.concatenate(classes))
-        absorbed = np.array([mu[members].sum() for members in classes])
-        if len(transient):
-            inside = _identity_minus(_restrict(self.matrix, transient), self._leaving[transient])
-            visits = Factors(inside).solve(mu[transient], transposed=True)
-            arrives = self.matrix[transient].T @ np.maximum(visits, 0.0)
-            absorbed += np.array([arrives[members].sum() for members in classes])
+        arrives = self.first + self.matrix[self.transient].T @ self.passing
+        absorbed = np.array([arrives[members].sum() for members in classes])
         return absorbed / absorbed.sum()
 
+    @cached_property
+    def passing(self) -> Array:
+        """Visits to the transient states before one of the classes is reached."""
+        if not len(self.transient):
+            return np.zeros(0)
+        return np.maximum(Factors(self.staying).solve(self.first[self.transient], transposed=True), 0.0)
 
-class Factors:
-    """LU factors of a matrix, dense or sparse, with one step of iterative refinement a solve."""
+    @cached_property
+    def staying(self) -> Any:
+        """I − P among the transient states."""
+        return _identity_minus(self.within(self.transient), self._leaving[self.transient])
 
-    def __init__(self, matrix: Any) -> None:
-        self.matrix = matrix
-        try:
-            self.factors = spla.splu(sp.csc_array(matrix)) if sp.issparse(matrix) else lapack.dgetrf(matrix)[:2]
-        except RuntimeError:  # SuperLU: exactly singular
-            raise InputError(LOST_IN_ROUNDING) from None
+    @cached_property
+    def transient(self) -> Ints:
+        """The states in no recurrent class."""
+        return np.setdiff1d(np.arange(len(self.time)), np.concatenate(self.recurrent_classes))
 
-    def solve(self, right: Array, transposed: bool = False) -> Array:
-        """K⁻¹ b or K⁻ᵀ b."""
-        first = self.once(right, transposed)
-        with np.errstate(invalid="ignore", over="ignore"):  # what is no number is an error below
-            missing = right - (self.matrix.T if transposed else self.matrix) @ first
-        solution = first + self.once(missing, transposed)
-        if not np.isfinite(solution).all():
-            raise InputError(LOST_IN_ROUNDING)
-        return solution
-
-    def inverse_norm(self) -> float:
-        """‖K⁻ᵀ‖₁, estimated: how much larger than an error in the equations one in the frequencies can be."""
-        if not sp.issparse(self.matrix):
-            inverse = float(lapack.dgecon(self.factors[0], 1.0, norm="I")[0])  # of ‖K‖ = 1
-            return 1 / inverse if inverse > 0 else np.inf
-        transposed, plain = (lambda right, trans=trans: self.factors.solve(right, trans=trans) for trans in "TN")
-        inverse = spla.LinearOperator(self.matrix.shape, matvec=transposed, rmatvec=plain, dtype=float)
-        return float(spla.onenormest(inverse, t=1))
-
-    def once(self, right: Array, transposed: bool) -> Array:
-        """The same without refinement."""
-        if sp.issparse(self.matrix):
-            return np.asarray(self.factors.solve(right, trans="T" if transposed else "N"))
-        return np.asarray(lapack.dgetrs(*self.factors, right, trans=int(transposed))[0])
-
-
-LOST_IN_ROUNDING = (
-    "the chain of this rule hardly ever leaves some of its states, so that its frequencies are lost in rounding; "
-    "set tiny transition probabilities to zero, or use contest.with_restart(eps)"
-)
+    @property
+    def first(self) -> Array:
+        """μ, and nothing on ⊥."""
+        return np.concatenate([self.start, np.zeros(len(self.time) - self.num_states)])
 
 
 def _leaving(matrix: Any) -> Array:

@@ -98,7 +98,7 @@ class Contest:
 
     @property
     def transitions(self) -> Any:
-        """P: an array [S, A, S], or sparse [S·A, S] (a restart is written in, which fills rows)."""
+        """P: an array [S, A, S], or sparse [S·A, S] (a restart is written in and fills rows; not too many)."""
         P = self.dynamics.full()
         return P.copy() if sp.issparse(P) else P.reshape(self.num_states, self.num_actions, self.num_states)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -48,6 +49,17 @@ class NotUnichainError(InputError):
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are rebuilt from their message by default, which is not what __init__ takes.
         return type(self), (self.first, self.second, self.describe)
+
+
+@contextlib.contextmanager
+def what_helps(advice: str) -> Iterator[None]:
+    """Errors about a file that can be done without say so; one of another version is whole, and is better kept."""
+    try:
+        yield
+    except VersionError:
+        raise
+    except FileFormatError as error:
+        raise FileFormatError(f"{error}; {advice}") from None
 
 
 def too_little_memory(error: MemoryError) -> str:

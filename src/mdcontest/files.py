@@ -38,9 +38,13 @@ PACKED_BYTES = 1 << 24
 
 @contextlib.contextmanager
 def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that replaces `path` only once it is complete and on disk."""
+    """A binary file that replaces `path`, or the file that it links to, only once it is complete and on disk."""
     target = Path(path)
     try:
+        if target.is_symlink():
+            target = Path(os.path.realpath(target))
+            if target.is_symlink():
+                raise InputError(f"cannot write {path}: it is a link that leads round in a circle; name a file")
         if target.exists() and not (target.is_file() or target.is_dir()):
             raise InputError(f"{target} is a device or a pipe, which a file would replace; name a file")
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
@@ -104,6 +108,8 @@ def _layout(value: Any, indent: str) -> str:
 def _text_of(value: Any) -> str:
     try:
         return json.dumps(value, default=_plain, allow_nan=False)
+    except InputError:
+        raise
     except ValueError:
         raise InputError("a number that is not finite cannot be written to a file") from None
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from mdcontest.arrays import Array, read_numbers
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
-from mdcontest.elimination import accurate_frequencies
+from mdcontest.elimination import EPS, MOST_STATES, accurate_frequencies
 from mdcontest.errors import InputError, NotUnichainError
 from mdcontest.regenerative import Regenerative
 
@@ -44,13 +44,22 @@ def occupancy(contest: Contest, rule: ArrayLike) -> Array:
 
 
 def occupancy_within(contest: Contest, rule: ArrayLike) -> tuple[Array, float]:
-    """x^{π,μ} and how far in ‖·‖₁ it may be off, where rounding can be felt; contests with a restart bound it anew."""
+    """x^{π,μ} and how far in ‖·‖₁ it may be off, where rounding can be felt."""
     d = contest.read_rule(rule)
     if by_sweeps(contest):
-        nu, _ = Regenerative(contest.dynamics).chain_of_rule(d).frequencies(0.0)
-        return nu[:, None] * d, 0.0
+        nu, off = swept_frequencies(contest, d)
+        if off <= DOUBTFUL or contest.num_states > MOST_STATES:
+            return nu[:, None] * d, off
     nu, off = accurate_frequencies(Chain(contest.dynamics, d))
     return nu[:, None] * d, off
+
+
+def swept_frequencies(contest: Contest, rule: Array, near: Array | None = None) -> tuple[Array, float]:
+    """ν by sweeps, from frequencies that may be near, and how far in ‖·‖₁ it may be off."""
+    chain = Regenerative(contest.dynamics).chain_of_rule(rule)
+    nu, off = chain.frequencies(0.0, near)
+    # A residual of zero is known up to rounding only, and a restart of ε makes 1/ε of that.
+    return nu, min(2.0, off + EPS / chain.eps)
 
 
 def decision_rule(x: ArrayLike) -> Array:

@@ -40,11 +40,20 @@ class Outcomes:
 
         return Outcomes(take(self.obs), take(self.action), take(self.reward), take(self.next_obs), take(self.info))
 
+    def columns(self) -> dict[str, Any]:
+        """Every array that is present by its name, `obs`, or `obs.key` of a mapping."""
+        found: dict[str, Any] = {}
+        for name in ("obs", "action", "reward", "next_obs", "info"):
+            values = getattr(self, name)
+            if isinstance(values, Mapping):
+                found.update({f"{name}.{key}": part for key, part in values.items()})
+            elif values is not None:
+                found[name] = values
+        return found
+
     def row_bytes(self) -> int:
         """Bytes of one outcome, all fields together."""
-        parts = [self.obs, self.action, self.reward, self.next_obs, self.info]
-        arrays = [a for part in parts for a in (part.values() if isinstance(part, Mapping) else [part])]
-        return sum(a.nbytes for a in arrays if a is not None) // max(len(self), 1)
+        return sum(array.nbytes for array in self.columns().values()) // max(len(self), 1)
 
 
 def concatenate(batches: Sequence[Outcomes]) -> Outcomes:

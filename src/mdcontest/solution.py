@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.arrays import Array, is_number, read_numbers
+from mdcontest.arrays import Array, is_finite, is_number, read_numbers
 from mdcontest.errors import FileFormatError, InputError
 from mdcontest.files import read_record, write_record
 
@@ -22,10 +22,13 @@ FIELDS = (
 )
 """The fields of a file."""
 
+MOST_ITERATIONS = 2**53
+"""Beyond, floats are not all whole numbers."""
+
 
 def require_tolerance(tol: Any) -> None:
     """An error unless it is a finite number, zero or more."""
-    if not (is_number(tol) and np.isfinite(tol) and tol >= 0):
+    if not (is_finite(tol) and tol >= 0):
         raise InputError(f"tol must be a nonnegative number, got {tol!r}")
 
 
@@ -144,11 +147,12 @@ def load_solution(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Sol
         proof = _fields(record["certificate"], "certificate", ("x", "h", "kappa"))
         history = _fields(record["history"], "history", ("iterations", "gaps", "seconds"))
         info = _fields(record["info"], "info")
+        require_tolerance(record["tol"])
         return Solution(
-            rule=_numbers(record["rule"], 2),
-            occupancy=_numbers(record["occupancy"], 2),
+            rule=_some(record["rule"], 2),
+            occupancy=_some(record["occupancy"], 2),
             gap=_number(record["gap"]),
-            certificate=Certificate(_numbers(proof["x"], 2), _numbers(proof["h"], 1), _number(proof["kappa"])),
+            certificate=Certificate(_some(proof["x"], 2), _some(proof["h"], 1), _number(proof["kappa"])),
             status=Status(record["status"]),
             solver=_text(record["solver"]),
             why=_text(record["why"]),
@@ -178,6 +182,9 @@ def _history(stored: dict[str, Any]) -> History:
     seconds = _numbers(stored.get("seconds", ()), 1)
     if len(gaps) != len(iterations) or len(seconds) not in (0, len(iterations)):
         raise FileFormatError(f"history has {len(iterations)} iterations, {len(gaps)} gaps and {len(seconds)} seconds")
+    wrong = iterations[~((iterations >= 0) & (iterations <= MOST_ITERATIONS) & (iterations == np.floor(iterations)))]
+    if len(wrong):
+        raise FileFormatError(f"history has the iteration {wrong[0]:g}; iterations are whole numbers, none negative")
     return History(iterations.astype(np.int64), gaps, seconds)
 
 
@@ -197,4 +204,12 @@ def _numbers(values: Any, dimensions: int) -> Array:
     array = read_numbers(values, "what should be one")
     if array.ndim != dimensions:
         raise ValueError(f"expected {dimensions} dimensions, got shape {array.shape}")
+    return array
+
+
+def _some(values: Any, dimensions: int) -> Array:
+    """Numbers of at least one state and action."""
+    array = _numbers(values, dimensions)
+    if array.size == 0:
+        raise ValueError(f"expected at least one state and one action, got shape {array.shape}")
     return array

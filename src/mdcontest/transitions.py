@@ -24,6 +24,9 @@ MAX_ENTRIES = 2_000_000_000
 """Transitions of a contest of several steps (24 GB)."""
 SMALL_ENTRIES = 40_000
 """Sparse transitions of up to this many entries (320 kB) are solved as arrays, which is ten times as fast."""
+EXPANDED_ENTRIES = 200_000
+"""An array of several steps stays one up to here (1.6 MB). Mostly zeros, it takes as long as the sparse form there; at
+five times as many entries, conditions and solves take three to five times as long, and an array grows like T²."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,13 @@ class Transitions:
         """P with the restart written in: [n, S], sparse if P₀ is (a restart then fills rows)."""
         if self.restart is None:
             return self.matrix
+        rows, reached = np.count_nonzero(self.restart), np.count_nonzero(self.start)
+        if rows * reached > MAX_RESTART_ENTRIES:
+            raise SizeError(
+                f"P with the restart written in has {rows * reached:.3g} entries more, {reached} in each of {rows} "
+                f"rows, over the limit of {MAX_RESTART_ENTRIES:.3g}; contest.dynamics keeps the restart apart: "
+                "dynamics.expect(h) is P h, dynamics.flow(x) is Pᵀ x"
+            )
         jumps = sp.csr_array(self.restart[:, None]) @ sp.csr_array(self.start[None, :])
         return sp.csr_array(self.matrix + jumps)
 
@@ -100,7 +110,10 @@ class Transitions:
         return Transitions(_with_data(self.matrix, (1 - eps) * self.matrix.data), e, self.start)
 
     def time_expanded(self, horizon: int) -> Transitions:
-        """The chain on (t, s), t = 0 … horizon − 1, that restarts from (0, s) ~ μ after the last layer."""
+        """The chain on (t, s), t = 0 … horizon − 1, that restarts from (0, s) ~ μ after the last layer.
+
+        Sparse, unless P is an array and what comes of it is a small one.
+        """
         n, states = self.matrix.shape
         entries = horizon * (self.matrix.nnz if self.is_sparse else self.matrix.size)
         if entries > MAX_ENTRIES:
@@ -120,7 +133,8 @@ class Transitions:
         one_layer = sp.csr_array(self.full())
         ahead = sp.csr_array(sp.diags_array(np.ones(horizon - 1), offsets=1, shape=(horizon, horizon)))
         e = np.repeat(np.arange(horizon) == horizon - 1, n).astype(float)
-        return _written_in(Transitions(sp.csr_array(sp.kron(ahead, one_layer)), e, start), self.is_sparse)
+        sparse = self.is_sparse or horizon**2 * n * states > EXPANDED_ENTRIES
+        return _written_in(Transitions(sp.csr_array(sp.kron(ahead, one_layer)), e, start), sparse)
 
 
 def _with_data(matrix: Any, data: Array) -> Any:

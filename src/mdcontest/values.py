@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from mdcontest.arrays import Array
 from mdcontest.chain import Chain
 from mdcontest.contest import Contest
-from mdcontest.elimination import MOST_STATES, eliminated_occupancy
+from mdcontest.elimination import MOST_STATES, accurate_frequencies, accurate_values, eliminated_occupancy
 from mdcontest.errors import InputError
-from mdcontest.occupancy import by_sweeps, occupancy, require_unichain
+from mdcontest.occupancy import by_sweeps, occupancy, require_unichain, swept_frequencies
 from mdcontest.regenerative import Regenerative
 
 MAX_POLICY_ITERATIONS = 1000
@@ -43,6 +43,8 @@ class Evaluation:
     """Marginal state–action values, shape [S, A]."""
     chain: Chain | None
     """The chain of states, for the next evaluation to start from; none where it is not factored."""
+    lost: float = 0.0
+    """The part of x, or of the largest value, that rounding may have taken; 0 where that is not worth a word."""
 
 
 def evaluate(contest: Contest, rule: ArrayLike, like: Evaluation | None = None) -> Evaluation:
@@ -57,19 +59,20 @@ def evaluate(contest: Contest, rule: ArrayLike, like: Evaluation | None = None) 
     if by_sweeps(contest):
         return _evaluate_by_sweeps(contest, d, like)
     chain = require_unichain(contest, Chain(contest.dynamics, d, None if like is None else like.chain))
-    x = chain.frequencies[:, None] * d
+    nu, off = accurate_frequencies(chain)
+    x = nu[:, None] * d
     c = contest.margin.apply(x)
-    _, V = chain.poisson((d * c).sum(axis=1))
-    return Evaluation(x, c, V, state_action_values(contest, c, V), chain)
+    V, lost = accurate_values(chain, (d * c).sum(axis=1), nu)
+    return Evaluation(x, c, V, state_action_values(contest, c, V), chain, max(off, lost))
 
 
 def _evaluate_by_sweeps(contest: Contest, d: Array, like: Evaluation | None) -> Evaluation:
+    nu, off = swept_frequencies(contest, d, None if like is None else like.x.sum(axis=1))
     chain = Regenerative(contest.dynamics).chain_of_rule(d)
-    nu, _ = chain.frequencies(0.0, None if like is None else like.x.sum(axis=1))
     x = nu[:, None] * d
     c = contest.margin.apply(x)
     _, V = chain.poisson((d * c).sum(axis=1), nu)
-    return Evaluation(x, c, V, state_action_values(contest, c, V), None)
+    return Evaluation(x, c, V, state_action_values(contest, c, V), None, off)
 
 
 def state_action_values(contest: Contest, c: Array, V: Array) -> Array:
@@ -85,6 +88,13 @@ def cumulant(contest: Contest, rule: ArrayLike) -> Array:
 def marginal_values(contest: Contest, rule: ArrayLike) -> tuple[Array, Array]:
     """(V, Q), shapes [S] and [S, A] (eq. marg-s-defn, eq. marg-sa-defn)."""
     found = evaluate(contest, rule)
+    if found.lost > DOUBTFUL:
+        warnings.warn(
+            f"these values may be off by {found.lost:.1g} of the largest: the rule leaves some states so rarely that "
+            "rounding hides the rest; set tiny transition probabilities to zero, or use contest.with_restart(eps)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return found.V, found.Q
 
 
@@ -188,9 +198,11 @@ def best_response(contest: Contest, rule: ArrayLike) -> Array:
 def optimality_gap(contest: Contest, rule: ArrayLike) -> float:
     """max_π' M̄(π', π), zero exactly for solutions (eq. opt-gap).
 
-    It is what the best policy that was found wins. A warning says so where rounding leaves room for a better one.
+    It is what the best policy that was found wins. A warning says so where rounding leaves room for a better one, or
+    hides part of M x.
     """
-    c = cumulant(contest, rule)
+    x = occupancy(contest, rule)
+    c = contest.margin.apply(x)
     best = optimal_average_reward(contest, c)
     gain, size = best.gain, float(np.abs(c).max())
     lost = abs(best.excess - gain) > LOST_DIGITS * size or best.h.max() / HOPELESS - best.h.min() / HOPELESS > size
@@ -207,6 +219,14 @@ def optimality_gap(contest: Contest, rule: ArrayLike) -> float:
             RuntimeWarning,
             stacklevel=2,
         )
+    hidden = contest.margin.rounding(x.reshape(-1))
+    if hidden > DOUBTFUL * contest.margin.bound and contest.margin.bound > contest.margin.noise:
+        warnings.warn(
+            f"the optimality gap may be off by {hidden:.1g}: large terms of the margin cancel, and rounding hides the "
+            "rest; measure features from their middle, or leave out what cancels",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return min(max(0.0, gain), most)
 
 
@@ -215,4 +235,6 @@ def one_hot(actions: ArrayLike, num_actions: int) -> Array:
     chosen = np.asarray(actions)
     if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
         raise InputError(f"a deterministic policy is one action index a state, got {chosen!r}")
-    return np.eye(num_actions)[chosen]
+    rule = np.zeros((len(chosen), num_actions))
+    rule[np.arange(len(chosen)), chosen] = 1.0
+    return rule

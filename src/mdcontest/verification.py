@@ -19,20 +19,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_finite
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin
 from mdcontest.rational import exact_gap_bound
-from mdcontest.solution import Solution, Status, require_tolerance
+from mdcontest.solution import Certificate, Solution, Status, require_tolerance
 from mdcontest.stationary import occupancy_again
 
 SLOW_PRODUCT_PAIRS = 6000
 """Up to here M x is summed from the matrix itself; beyond, the fast product is used and compared on some rows."""
+REAL_KINDS = "fiub"
+"""Types of entries that are real numbers: floats, whole numbers, truth values. Of complex ones a part would be lost."""
 EPS = float(np.finfo(float).eps)
 MAX_DIFFERENCES = 20_000_000
 """Differences of h that are formed one by one for a restart."""
-NOISE = 1e-11
+NOISE = 1e-12
 """Of the unit: what rounding makes of margins that are all rounding."""
 SPOT_CHECKS = 64
 """How many rows are compared there."""
@@ -87,7 +89,7 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         if not isinstance(given, kind):
             got, wanted = type(given).__name__, kind.__name__
             raise InputError(f"verify takes a contest and then a solution, got a {got} in place of the {wanted}")
-    _require_shapes(contest, solution)
+    _require_form(contest, solution)
     scale = _scale(contest.margin)
     proof = solution.certificate
     residuals = {"rule": _distance_from_rule(solution.rule)}
@@ -144,9 +146,15 @@ def _above(value: float) -> float:
     return 0.0 if value <= 0 else value
 
 
-def _require_shapes(contest: Contest, solution: Solution) -> None:
+def _require_form(contest: Contest, solution: Solution) -> None:
+    """An error unless the solution is made of real numbers, and of arrays of them that fit the contest."""
     pairs, states = (contest.num_states, contest.num_actions), (contest.num_states,)
     proof = solution.certificate
+    if not isinstance(proof, Certificate):
+        raise InputError(f"the solution's certificate must be a Certificate, got a {type(proof).__name__}")
+    for name, number in (("gap", solution.gap), ("tol", solution.tol), ("certificate.kappa", proof.kappa)):
+        if not (is_finite(number) or isinstance(number, float | np.floating)):  # NaN and infinities are faults
+            raise InputError(f"the solution's {name} must be a number, got {number!r}")
     for name, array, shape in (
         ("rule", solution.rule, pairs),
         ("occupancy", solution.occupancy, pairs),
@@ -157,6 +165,8 @@ def _require_shapes(contest: Contest, solution: Solution) -> None:
             raise InputError(f"the solution's {name} must be an array, got a {type(array).__name__}")
         if array.shape != shape:
             raise InputError(f"the solution's {name} has shape {array.shape}, this contest needs {shape}")
+        if array.dtype.kind not in REAL_KINDS:
+            raise InputError(f"the solution's {name} must hold real numbers, got {array.dtype} values")
 
 
 def _gained(contest: Contest, h: Array) -> tuple[Array, Array]:

@@ -128,3 +128,65 @@ def test_large_features_with_small_weights_are_no_noise(scale):
     assert contest.margin.bound > contest.margin.noise
     for name in EXACT:
         assert check(contest, name).gap <= 1e-9 * contest.margin.bound
+
+
+# --- large terms that cancel in the margin --------------------------------------------------------------------
+
+
+def cancelling(size, pairs, seed=0):
+    """φᵀJφ' = t t' − t t' + u₁u₂' − u₂u₁' in floats, and the same contest without the terms that cancel."""
+    rng = np.random.default_rng(seed)
+    J = np.kron(np.eye(2), [[0, 1], [-1, 0]])
+    t, u = rng.uniform(0, size, pairs), rng.normal(size=(pairs, 2))
+    margins = mdc.margins.LowRank(np.c_[t, t, u], J), mdc.margins.LowRank(u, J[2:, 2:])
+    return (mdc.Contest(np.ones((1, pairs, 1)), [1.0], margin) for margin in margins)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("size", [1e5, 1e6])
+def test_what_rounding_hides_of_the_margins_is_part_of_the_gap(size, name):
+    contest, plain = cancelling(size, pairs=160 if name == "default" else 40)
+    solution = check(contest, name)
+    assert solution.gap >= mdc.optimality_gap(plain, solution.rule)
+    assert solution.status in (("inaccurate",) if name in EXACT else ("inaccurate", "iteration_limit"))
+
+
+def test_a_gap_that_rounding_of_the_margins_hides_holds_exactly():
+    contest, plain = cancelling(1e6, pairs=12)
+    solution = mdc.solve(contest)
+    assert mdc.verify(contest, solution, exact=True)
+    with pytest.warns(RuntimeWarning, match="may be off by .* large terms of the margin cancel"):
+        off = abs(mdc.optimality_gap(contest, solution.rule) - mdc.optimality_gap(plain, solution.rule))
+    assert off <= contest.margin.rounding(solution.occupancy.reshape(-1))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_preference_that_rounding_blurs_is_not_called_none(name):
+    """Margins up to 1.1 from terms of 2e14, whose rounding hides 0.3 of them: too much for a certificate."""
+    t = 1.1e6 * np.array([1.0, 3, 7, 9, 4])
+    u = [[1, 0.3], [-0.7, 0.9], [-0.2, -1.1], [0.4, -0.8], [0.9, 0.2]]
+    J = np.kron(np.eye(2), [[0, 1], [-1, 0]])
+    contest = mdc.Contest(np.ones((1, 5, 1)), [1.0], mdc.margins.LowRank(np.c_[t, t, u], J))
+    assert check(contest, name).status == "inaccurate"
+
+
+def test_large_terms_of_one_pair_do_not_hide_a_preference_among_others():
+    """Rock, paper and scissors on a circle, and a fourth that is indifferent to all, with terms of 1e18 to itself."""
+    angle = 2 * np.pi / 3 * np.arange(3)
+    features = np.zeros((4, 4))
+    features[:3, 2:], features[3, :2] = np.c_[np.cos(angle), np.sin(angle)], 1e9
+    margin = mdc.margins.LowRank(features, np.kron(np.eye(2), [[0, 1], [-1, 0]]))
+    contest = mdc.Contest(np.ones((1, 4, 1)), [1.0], margin)
+    solution = check(contest, "PolicyGeneration")
+    assert solution.status == "solved"
+    np.testing.assert_allclose(solution.rule, [[1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", [HPI(1000), Extragradient(10_000), mdc.solvers.MirrorDescent(1000)])
+def test_a_method_that_thinks_it_is_done_and_is_not_ends_inaccurate(solver):
+    """Rounding hides more than the tolerance here, so that no number of iterations would do."""
+    contest, _ = cancelling(1e7, pairs=40)
+    found = mdc.solve(contest, solver, tol=0.1)
+    assert found.info.get("iterations", 0) < 1000
+    assert found.gap > 0.1 * contest.margin.bound
+    assert found.status == "inaccurate"

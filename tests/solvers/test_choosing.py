@@ -41,6 +41,22 @@ def test_the_default_chooses_and_says_why(margin, states, solver, reason):
     assert "asked for" in mdc.solve(contest, HPI(5)).why
 
 
+def test_a_matrix_whose_rows_many_pairs_share_has_structure():
+    """A horizon repeats the rows of M; the same margin as classes is solved in the same way."""
+    base = sized(5, 2, "dense")
+    assert type(choose_solver(base.finite_horizon(19))[0]) is InteriorPoint
+    long = base.finite_horizon(20)
+    chosen, why = choose_solver(long)
+    assert type(chosen) is PolicyGeneration
+    assert "200 pairs and a Dense margin" in why
+    classes = mdc.margins.Classes(long.margin.rows(), base.margin.M)
+    other = mdc.Contest(long.transitions.reshape(100, 2, 100), long.start, classes)
+    for contest in (long, other):
+        solution = mdc.solve(contest)
+        assert (solution.solver, str(solution.status)) == ("PolicyGeneration", "solved")
+        assert mdc.verify(other, solution)
+
+
 def test_without_room_for_a_factorisation_it_multiplies_only(monkeypatch):
     monkeypatch.setattr("mdcontest.solvers.memory.available_memory", lambda: 1e5)
     contest = sized(60, 4, "dense")
@@ -175,6 +191,46 @@ def test_a_time_limit_on_a_large_contest():
     for solution in (early, late):
         report = mdc.verify(contest, solution)
         assert report, report
+
+
+@pytest.mark.parametrize(("most", "times"), [(5000, 1.2), (0, 2.4)])
+def test_a_time_limit_and_a_function_of_two_outcomes(most, times, monkeypatch):
+    """What a certificate needs of the function, its bound and one product, and nothing more."""
+    asked = []
+
+    def fn(z, w):
+        asked.append(len(z))
+        return np.tanh(z[:, 0] * w[:, 1] - z[:, 1] * w[:, 0])
+
+    rng = np.random.default_rng(0)
+    margin = mdc.margins.Pairwise(fn, rng.normal(size=(200, 2)))
+    contest = mdc.Contest(rng.dirichlet(np.ones(50), size=(50, 4)), np.full(50, 0.02), margin)
+    monkeypatch.setattr("mdcontest.margins.function.TABLE_PAIRS", most)
+    monkeypatch.setattr("mdcontest.margins.base.BLOCK_PAIRS", 2000)
+    hurried = mdc.solve(contest, time_limit=1e-9)
+    assert hurried.status == "time_limit"
+    assert sum(asked) <= times * 200**2
+    assert mdc.verify(contest, hurried)
+    if most:
+        assert mdc.solve(contest).status == "solved"
+        assert sum(asked) <= times * 200**2
+
+
+def test_the_clock_is_looked_at_while_a_matrix_is_built(monkeypatch):
+    monkeypatch.setattr("mdcontest.solvers.newton_system.BLOCK_PAIRS", 50)
+    contest, rows, seen = sized(12, 4, "dense"), [], []
+    read = contest.margin.matrix
+    monkeypatch.setattr(contest.margin, "matrix", lambda z, w: rows.extend(z) or read(z, w))
+
+    def report(progress):
+        seen.append(progress.iteration)
+        if len(seen) == 5:
+            raise OutOfTime
+
+    with pytest.raises(OutOfTime):
+        InteriorPoint().propose(contest, 1e-9, report)
+    assert seen == [0] * 5
+    assert 0 < len(rows) < contest.num_pairs
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan")])

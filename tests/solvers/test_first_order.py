@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import mdcontest as mdc
 from mdcontest.occupancy import decision_rule, flow_residual
-from mdcontest.solvers import HPI, Extragradient, MirrorDescent, OptimisticHPI
+from mdcontest.solvers import HPI, Extragradient, InteriorPoint, MirrorDescent, OptimisticHPI
 from mdcontest.solvers.base import silent
 from mdcontest.solvers.bounding import Bounding, common_part
 from mdcontest.solvers.extragradient import Point, Saddle, project_to_simplex
@@ -212,7 +212,7 @@ def test_extragradient_needs_no_factorisation(margin, monkeypatch):
         raise AssertionError("a chain was factorised")
 
     with monkeypatch.context() as patch:
-        patch.setattr("mdcontest.chain.Factors.__init__", refuse)
+        patch.setattr("mdcontest.factors.Factors.__init__", refuse)
         proposal = Extragradient().propose(contest, 1e-9 * contest.margin.bound, silent)
     assert mdc.optimality_gap(contest, proposal.rule) <= proposal.history.gaps[-1] <= 1e-9 * contest.margin.bound
 
@@ -238,6 +238,8 @@ def test_the_common_part_of_transitions():
         (Extragradient(iterate="first"), "iterate must be 'best', 'average' or 'last', got 'first'"),
         (OptimisticHPI(0), "at least 1, got 0"),
         (OptimisticHPI(iterate=None), "iterate must be"),
+        (OptimisticHPI(iterate=np.array(["best", "last"])), "iterate must be"),
+        (InteriorPoint(device=np.array(["cpu", "gpu"])), "device must be 'auto', 'cpu' or 'gpu', got array"),
         (OptimisticHPI(eta=-1.0), "eta must be"),
     ],
 )

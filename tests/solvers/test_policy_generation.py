@@ -128,6 +128,19 @@ def test_random_contests(seed, count):
         assert mdc.verify(contest, solution)
 
 
+def test_a_policy_is_found_once():
+    """One action, so there is one policy. At a restart of 1e-11 rounding hides that it wins nothing against itself."""
+    rng = np.random.default_rng(0)
+    later = np.repeat([[0], [100]], 100, axis=0) + rng.integers(100, size=(200, 3))
+    P = sp.csr_array((np.full(600, 1 / 3), (np.repeat(np.arange(200), 3), later.ravel())), (200, 200))
+    margin = random_margin(rng, 200, 1, "low rank")
+    contest = mdc.Contest(P, np.full(200, 1 / 200), margin).with_restart(1e-11)
+    solution = mdc.solve(contest, PolicyGeneration())
+    assert solution.info["policies"] == 1
+    assert solution.info["rounds"] <= 5
+    assert mdc.verify(contest, solution)
+
+
 def test_bad_settings():
     with pytest.raises(mdc.InputError, match="iterations must be a whole number"):
         mdc.solve(garnet(0), PolicyGeneration(iterations=0))

@@ -115,6 +115,25 @@ def test_finite_horizon_is_unichain_and_periodic(shape, horizon):
     assert mdc.solve(made).status == "solved"
 
 
+def test_a_long_horizon_of_an_array_takes_memory_linear_in_its_steps(monkeypatch):
+    """T layers of the entries of P, in place of T² layers of zeros; what comes of it is what the array gives."""
+    contest, P, rng = any_contest(1, 6, 3, False)
+    steps = 100
+    long = contest.finite_horizon(steps)
+    assert long.transitions.nnz == (steps - 1) * np.count_nonzero(P) + 18 * np.count_nonzero(contest.start)
+    assert contest.finite_horizon(2000).dynamics.matrix.nnz == 1999 * np.count_nonzero(P)
+
+    assert isinstance(contest.finite_horizon(20).transitions, np.ndarray)
+    monkeypatch.setattr("mdcontest.transitions.EXPANDED_ENTRIES", np.inf)
+    array = contest.finite_horizon(steps)
+    assert isinstance(array.transitions, np.ndarray)
+    np.testing.assert_array_equal(long.transitions.toarray(), array.transitions.reshape(18 * steps, -1))
+    rule = random_rule(rng, long)
+    np.testing.assert_allclose(mdc.occupancy(long, rule), mdc.occupancy(array, rule), atol=1e-14)
+    assert mdc.optimality_gap(long, rule) == pytest.approx(mdc.optimality_gap(array, rule), abs=1e-12)
+    assert mdc.verify(array, mdc.solve(long))  # solved as one, verified as the other
+
+
 def test_two_restarts_are_one():
     contest, _, _ = any_contest(3, 5, 2, True)
     twice, once = contest.with_restart(0.2).with_restart(0.5), contest.with_restart(0.6)

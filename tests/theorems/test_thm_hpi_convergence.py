@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import mdcontest as mdc
 from mdcontest.solvers import HPI
+from mdcontest.solvers.certifying import hidden
 from mdcontest.solvers.rates import theorem_bound, theorem_rate
 from mdcontest.values import evaluate
 from random_contests import random_contest
@@ -20,7 +21,9 @@ def test_bound_holds_with_the_theorems_rate(contest, K):
     """gap ≤ 4 M_max τ √(log|A| / K) for K ≥ log|A|, η = √(log|A| / K) / (2 M_max τ)."""
     solution = mdc.solve(contest, HPI(K, eta="theorem"), tol=0)
     assert math.log(contest.num_actions) <= K
-    assert solution.gap <= theorem_bound(contest, K) + 1e-12 * contest.margin.bound
+    # The theorem is about exact numbers; a certified gap counts what rounding may have hidden of M x, too.
+    rounding = hidden(contest, solution.occupancy) + 1e-12 * contest.margin.bound
+    assert solution.gap <= theorem_bound(contest, K) + rounding
 
 
 @pytest.mark.parametrize("example", ["corridor", "marriage", "condorcet", "machine-repair", "finite-horizon"])

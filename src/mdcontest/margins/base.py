@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,17 +22,14 @@ from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array, read_numbers
 from mdcontest.errors import InputError
+from mdcontest.margins.reading import chosen_rows
+from mdcontest.margins.sums import BLOCK_PAIRS, EPS, averaged, blocks
 from mdcontest.outcomes import Outcomes, finite_outcomes
 
 Features = ArrayLike | Callable[[Any], Any]
 
 DIAGONAL_BLOCK = 16
 """Rows of the small blocks whose diagonals are kept where a margin cannot compare two batches row by row."""
-BLOCK_PAIRS = 1 << 20
-"""Pairs of outcomes evaluated at once by margins that have no faster way (about 8 MB of float64)."""
-BLOCK_TERMS = 1 << 12
-"""Terms of a long sum added one after the other; then the blocks are added. Rounding grows like √n then, not like n."""
-EPS = float(np.finfo(float).eps)
 
 
 class Margin(ABC):
@@ -53,6 +50,8 @@ class Margin(ABC):
     """Remembered, since it can cost as much as a product with M."""
     _given_shape: tuple[int, ...] = ()
     """The shape in which an array of features came."""
+    _function: Callable[[Any], Any] | None = None
+    """The function of outcomes that the features came from: pairs of another contest have others."""
     _sorted: tuple[Any, Any] | None = None
     """Rows, and what sorting them found: products with all pairs then sort nothing."""
 
@@ -109,8 +108,16 @@ class Margin(ABC):
         return self._bound
 
     @property
+    def compares_outcomes(self) -> bool:
+        """Whether it can compare any outcomes: its features are a function of them, or it knows a contest's pairs."""
+        return self._rows is None or self.shape is not None
+
+    @property
     def noise(self) -> float:
-        """What rounding alone can make of |M|: a bound no larger than this means that there is no preference."""
+        """What rounding alone can make of |M|: a bound no larger than this means that there is no preference.
+
+        Zero where some margin is more than the rounding of its own terms.
+        """
         return 0.0
 
     def rounding(self, weights: Array) -> float:
@@ -143,8 +150,8 @@ class Margin(ABC):
             if isinstance(z, Outcomes):
                 if isinstance(self._rows, Outcomes) or self.shape is None:
                     return z
-                z = z.obs * self.shape[1] + z.action  # outcomes of a finite contest name its pairs
-            return self._rows if z is None else self._rows[z]
+                return self._rows[z.obs * self.shape[1] + z.action]  # outcomes of a finite contest name its pairs
+            return self._rows if z is None else self._rows[chosen_rows(z, len(self._rows))]
         if z is None:
             raise InputError("this margin's features are a function: put it into a Contest, or pass outcomes")
         return self.encode(self.read(self._features_of(z) if callable(self.features) else z))
@@ -204,12 +211,19 @@ class Margin(ABC):
         return self.kernel(self.rows(z), self.rows(w))
 
     def bind(self, num_states: int, num_actions: int) -> Self:
-        """This margin over the pairs of a finite contest: features evaluated, their number checked."""
+        """This margin over the pairs of a finite contest: features evaluated, their number checked.
+
+        Bound to as many states and actions already it is itself, with all it has remembered.
+        """
         n = num_states * num_actions
+        if self.shape == (num_states, num_actions):
+            return self
         held = copy.copy(self)
         held.shape = (num_states, num_actions)
-        if callable(self.features):
-            held._hold(self.features(finite_outcomes(num_states, num_actions)))
+        function = self.features if callable(self.features) else self._function
+        if function is not None:
+            held._hold(function(finite_outcomes(num_states, num_actions)))
+            held._function, held._bound = function, None
         held._fit_rows(n)
         if len(held._given_shape) >= 2 and held._given_shape[0] != n and held._given_shape[:2] != held.shape:
             raise InputError(
@@ -240,37 +254,12 @@ class Margin(ABC):
         copies = copy.copy(self)
         copies.shape = None if self.shape is None else (times * self.shape[0], self.shape[1])
         copies.features = self.features[np.tile(np.arange(len(self._rows)), times)]
-        copies._rows, copies._given_shape = copies.encode(copies.features), ()
+        copies._rows = copies.encode(copies.features)
+        # What a function said of the states of one step is no array that other states could be given.
+        copies._given_shape = () if self._function is None or copies.shape is None else copies.shape
+        copies._function = None
         return copies
 
     def __repr__(self) -> str:
         size = "a function of outcomes" if self._rows is None else f"{len(self._rows)} pairs"
         return f"{type(self).__name__}({size})"
-
-
-def averaged(values: Array, weights: ArrayLike | None) -> float:
-    """Σ_j w_j v_j, the mean without weights."""
-    return float(values.mean() if weights is None else np.asarray(weights, float).reshape(-1) @ values)
-
-
-def summed(weights: Array, values: Array) -> Array:
-    """Σ_j w_j v_j over the rows of values, [n] or [n, d], in blocks: few terms are added one after the other."""
-    whole = len(weights) // BLOCK_TERMS * BLOCK_TERMS
-    rest = weights[whole:] @ values[whole:]
-    if not whole:
-        return rest
-    columns = values[:whole].reshape(whole // BLOCK_TERMS, BLOCK_TERMS, -1)
-    parts = weights[:whole].reshape(-1, 1, BLOCK_TERMS) @ columns
-    return parts.sum(axis=0).reshape(values.shape[1:]) + rest
-
-
-def longest_sum(n: int) -> int:
-    """How many terms `summed` adds one after the other at most, and sums over up to two blocks in plain order."""
-    return min(n, 2 * BLOCK_TERMS + n // BLOCK_TERMS)
-
-
-def blocks(rows: int, columns: int, pairs: int) -> Iterator[slice]:
-    """Slices of the rows so that each block of the matrix has about that many entries."""
-    step = max(1, pairs // max(columns, 1))
-    for first in range(0, rows, step):
-        yield slice(first, min(first + step, rows))

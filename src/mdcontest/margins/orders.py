@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdcontest.arrays import Array
-from mdcontest.margins.base import BLOCK_TERMS
+from mdcontest.margins.sums import BLOCK_TERMS
 
 TURN = 2.0**40
 """A circular feature is rounded to this many steps a turn, so that ties and half turns are exact."""

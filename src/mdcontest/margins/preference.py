@@ -10,7 +10,8 @@ import numpy as np
 from mdcontest.arrays import TOLERANCE, Array, tolerance_of
 from mdcontest.errors import InputError
 from mdcontest.margins.base import Margin
-from mdcontest.margins.pairwise import Dense, Pairwise
+from mdcontest.margins.function import Pairwise
+from mdcontest.margins.pairwise import Dense
 from mdcontest.margins.reading import antisymmetrise, as_finite
 
 

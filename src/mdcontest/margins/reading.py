@@ -81,3 +81,21 @@ def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str, to
             f"{M[i, j] + M[j, i]:.6g}; pass margins.antisymmetrise({what}) if you mean its skew part"
         )
     return antisymmetrise(M)
+
+
+def chosen_rows(z: Any, n: int) -> Any:
+    """A slice as it is, whole numbers as an array of indices, a truth value for each of n rows as those it chooses."""
+    if isinstance(z, slice):
+        return z
+    try:
+        chosen = np.atleast_1d(np.asarray(z))
+    except ValueError:  # rows of unequal length
+        chosen = np.zeros(1)
+    if chosen.dtype.kind == "b" and chosen.shape == (n,):
+        return np.flatnonzero(chosen)
+    if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+        raise InputError(f"pairs are chosen by whole numbers, 0 to {n - 1}, or by a slice, got {z!r:.60}")
+    if len(chosen) and not (-n <= chosen.min() and chosen.max() < n):
+        wrong = chosen.min() if chosen.min() < -n else chosen.max()
+        raise InputError(f"there is no pair {wrong}: the margin compares {n} pairs, 0 to {n - 1}")
+    return chosen.astype(np.intp)

@@ -6,7 +6,8 @@ from typing import Any
 
 from mdcontest.errors import FileFormatError, SizeError
 from mdcontest.margins.base import Margin
-from mdcontest.margins.pairwise import BestTwoOfThree, Dense, Pairwise
+from mdcontest.margins.function import Pairwise
+from mdcontest.margins.pairwise import BestTwoOfThree, Dense
 from mdcontest.margins.signs import Aggregated, Signs
 from mdcontest.margins.structured import Classes, LowRank, RewardDifference
 

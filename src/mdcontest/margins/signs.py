@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mdcontest.arrays import Array, is_number
+from mdcontest.arrays import Array, is_finite
 from mdcontest.errors import InputError
-from mdcontest.margins.base import EPS, Features, Margin, longest_sum
+from mdcontest.margins.base import Features, Margin
 from mdcontest.margins.orders import TURN, Order, masses, signed_terms, sums_from_below
 from mdcontest.margins.reading import as_columns, as_scalars
+from mdcontest.margins.sums import EPS, longest_sum
 
 
 class Signs(Margin):
@@ -151,7 +152,7 @@ def _each(given: float | Sequence[float | None] | None, columns: int, name: str)
     if len(values) != columns:
         raise InputError(f"{name} has {len(values)} entries for {columns} features")
     for value in values:
-        if value is not None and not (is_number(value) and np.isfinite(value) and value > 0):
+        if value is not None and not (is_finite(value) and value > 0):
             raise InputError(f"{name} {value!r} must be a positive number, or None for a feature that has none")
     return [None if value is None else float(value) for value in values]
 

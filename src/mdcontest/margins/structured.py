@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mdcontest.arrays import Array
-from mdcontest.margins.base import BLOCK_PAIRS, EPS, Features, Margin, blocks, longest_sum, summed
+from mdcontest.margins.base import Features, Margin
 from mdcontest.margins.reading import as_columns, as_labels, as_scalars, read_skew
+from mdcontest.margins.sums import BLOCK_PAIRS, EPS, blocks, longest_share, longest_sum, shares_of, summed
 
 
 class RewardDifference(Margin):
@@ -91,7 +92,7 @@ class LowRank(Margin):
         moved._origin, moved._form = origin, _form_around(self.J, origin)
         moved._rows = moved.encode(self.features)
         moved._rows.setflags(write=False)
-        if moved.noise < WORTH_MOVING * self.noise:
+        if moved._largest_terms() < WORTH_MOVING * self._largest_terms():
             self._origin, self._form, self._rows = moved._origin, moved._form, moved._rows
 
     def read(self, values: Any) -> Array:
@@ -113,9 +114,21 @@ class LowRank(Margin):
 
     @property
     def noise(self) -> float:
-        # Term by term: a large feature that J weights by little, or by nothing, makes no noise.
+        # Of d products a sum, and of the features themselves. Pair by pair: a preference among pairs with small terms
+        # is one, however large the terms of others are. Where nobody looks at all pairs, it may be one, too.
+        each = EPS * (len(self._form) + 2)
+        most = each * self._largest_terms()
+        if self.bound > most or len(self.rows()) > EXACT_BOUND_PAIRS:
+            return 0.0
+        f, form = self.rows(), np.abs(self._form)
+        some = blocks(len(f), len(f), BLOCK_PAIRS)
+        told = any((np.abs(self.kernel(f[i], f)) > each * (np.abs(f[i]) @ form @ np.abs(f.T))).any() for i in some)
+        return 0.0 if told else most
+
+    def _largest_terms(self) -> float:
+        """An upper bound on |φ|ᵀ|J||φ'|: a large feature that J weights by little, or by nothing, counts for little."""
         largest = np.maximum(self.rows().max(axis=0), -self.rows().min(axis=0))
-        return 1e-14 * float(largest @ (np.abs(self._form) @ largest))
+        return float(largest @ (np.abs(self._form) @ largest))
 
     def rounding(self, weights: Array) -> float:
         # φᵀJφ' can be small because large terms cancel; their rounding does not cancel.
@@ -183,10 +196,6 @@ def _squared_norms(f: Array, turn: Array | None = None) -> Array:
     return out
 
 
-CLASS_TERMS = 1 << 16
-"""Weights of one class added one after the other; then the blocks are added."""
-
-
 class Classes(Margin):
     """M(z, z') = K[class(z), class(z')] with K skew: rock-paper-scissors. O(n)."""
 
@@ -213,14 +222,10 @@ class Classes(Margin):
         return self.class_matrix[f, g]
 
     def kernel_against(self, f: Any, g: Any, weights: Array) -> Array:
-        shares = np.zeros(len(self.class_matrix))
-        for part in blocks(len(g), 1, CLASS_TERMS):
-            shares += np.bincount(g[part], weights[part], minlength=len(shares))
-        return (self.class_matrix @ shares)[f]
+        return (self.class_matrix @ shares_of(g, weights, len(self.class_matrix)))[f]
 
     def rounding(self, weights: Array) -> float:
-        n = len(weights)
-        terms = min(n, CLASS_TERMS + n // CLASS_TERMS) + len(self.class_matrix) + 4
+        terms = longest_share(len(weights)) + len(self.class_matrix) + 4
         return EPS * terms * float(np.abs(self.class_matrix).max()) * float(np.abs(weights).sum())
 
     def extremes(self, g: Any) -> Any:

@@ -99,6 +99,13 @@ def require_count(value: int, name: str) -> int:
     return int(value)
 
 
+def require_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    """One of these texts, or an error."""
+    if not (isinstance(value, str) and value in choices):
+        *others, last = map(repr, choices)
+        raise InputError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
+
+
 def certify(contest: Contest, rule: Array, actions: NDArray[np.intp] | None = None) -> Certificate:
     """(x, h, κ) for a rule: h are the relative values of a best response to it, κ = −max_sa[c + P h − h]."""
     x, _ = occupancy_within(contest, rule)

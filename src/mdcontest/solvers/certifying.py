@@ -4,7 +4,8 @@
 
 The last term is at most ‖F x‖₁ / ε where every pair has a common part ε of its transitions, such as a restart; without
 one x^d itself is solved for, and it is what rounding can have done to that, mostly nothing. Values as large as those of
-a restart of 1e-10 lose digits in P h − h, so what rounding can have done to it is part of the bound, too.
+a restart of 1e-10 lose digits in P h − h, and large terms that cancel lose them in M x. What rounding can have done to
+either is part of the bound, too.
 """
 
 from __future__ import annotations
@@ -41,15 +42,16 @@ def certified(contest: Contest, proposal: Proposal, gap: float) -> tuple[Certifi
     """A certificate for the proposed rule and the gap it proves, from the solver's x and h or without them."""
     x, off = _settled(contest, proposal.rule, proposal.x, proposal.h)
     c = contest.margin.apply(x)
-    proved = [] if proposal.h is None else [_bounded(contest, x, off, c, proposal.h)]
+    above = c + hidden(contest, x)
+    proved = [] if proposal.h is None else [_bounded(contest, x, off, above, proposal.h)]
     if not proved or (proved[0][1] > gap and contest.num_states <= RESPONSE_STATES):
         try:
-            proved.append(_bounded(contest, x, off, c, optimal_average_reward(contest, c).h))
+            proved.append(_bounded(contest, x, off, above, optimal_average_reward(contest, c).h))
         except InputError:  # lost in rounding: what the solver's own values prove stands all the same
             if not proved:
                 raise
     if proved and min(found[1] for found in proved) > contest.margin.bound:  # nobody wins more than the largest margin
-        proved.append(_bounded(contest, x, off, c, np.zeros(contest.num_states)))
+        proved.append(_bounded(contest, x, off, above, np.zeros(contest.num_states)))
     return min(proved, key=lambda found: found[1])
 
 
@@ -58,11 +60,21 @@ def _at_least_zero(gap: float) -> float:
     return np.inf if np.isnan(gap) else max(0.0, gap)
 
 
-def _bounded(contest: Contest, x: Array, off: float, c: Array, h: Array) -> tuple[Certificate, float]:
-    """The certificate of values for an x that is off by so much, and the gap it proves."""
+def _bounded(contest: Contest, x: Array, off: float, above: Array, h: Array) -> tuple[Certificate, float]:
+    """The certificate of values for an x that is off by so much, and the gap it proves; `above` is at least M x."""
+    most = excess(contest, above, h)
+    return Certificate(x, h, -most), _at_least_zero(most + contest.margin.bound * off)
+
+
+def excess(contest: Contest, above: Array, h: Array) -> float:
+    """max_sa[c + P h − h] with what rounding can have done to P h − h; `above` is c or more."""
     change, rounding = gained(contest, h)
-    excess = float((c.reshape(-1) + change + rounding).max())
-    return Certificate(x, h, -excess), _at_least_zero(excess + contest.margin.bound * off)
+    return float((above.reshape(-1) + change + rounding).max())
+
+
+def hidden(contest: Contest, x: Array) -> float:
+    """What rounding may hide of M x: once here, and once where the product is made again to verify it."""
+    return 2 * contest.margin.rounding(x.reshape(-1))
 
 
 def _settled(contest: Contest, rule: Array, near: Array | None, h: Array | None) -> tuple[Array, float]:
@@ -80,8 +92,8 @@ def _settled(contest: Contest, rule: Array, near: Array | None, h: Array | None)
         x = (nu / nu.sum())[:, None] * rule  # the rule's own actions, whatever x was
         off = _distance(contest, x)
     if x is None or not off <= ACCURATE:
-        x, _ = occupancy_within(contest, rule)
-        off = _distance(contest, x)
+        x, within = occupancy_within(contest, rule)
+        off = min(within, _distance(contest, x))
     if off > ACCURATE and common < RARE and contest.num_states <= MOST_STATES:
         return eliminated_occupancy(contest, rule), 0.0
     return x, off

@@ -60,10 +60,10 @@ class Extragradient:
                 moving = run.step()
                 if run.check_due() or not moving or k == K:
                     z, estimate = run.check(k) if moving else (run.z, 0.0)
-                    if measured.due(k, K if moving else k, estimate) and measured.enough(k, z, estimate):
-                        break
-                    if not moving:  # a solution of the inequality up to rounding, and yet its gap is too large
-                        status = Status.INACCURATE
+                    done = measured.due(k, K if moving else k, estimate) and measured.enough(k, z, estimate)
+                    # Not moving, it is a solution of the inequality up to rounding, whatever its gap.
+                    if done or not moving:
+                        status = Status.INACCURATE  # if it is: the gap is certified anew, with rounding
                         break
                 report(Progress(k, K, measured.marks.newest))
         except STOPPED as reason:
@@ -98,7 +98,7 @@ class _Measured:
         found = self.bounding.bound(z.x.reshape(self.shape), self.unit * z.h, self.gap)
         if self.best is None or found.gap < self.best.gap:
             self.best = found
-        return self.marks.record(k, self.best.gap) <= self.gap * (1 - 1e-9)  # certified anew later, with rounding
+        return self.marks.record(k, self.best.gap) <= self.gap * (1 - 1e-9)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,8 @@ def hedged_policy_iteration(
             # 1. Compute occupancy measure
             x_bar = x_bar + (policy.x - x_bar) / k
             found = {name: x for name, x in (("average", x_bar), ("last", policy.x)) if name in iterates}
-            if marks.due(k, K) and marks.measure(k, found) <= gap * (1 - 1e-9):  # certified anew later, with rounding
+            if marks.due(k, K) and marks.measure(k, found) <= gap * (1 - 1e-9):
+                status = Status.INACCURATE  # if it is: the gap is certified anew, with rounding
                 break
             report(Progress(k, K, marks.newest))
             # 2. Evaluate

@@ -24,7 +24,7 @@ from mdcontest.arrays import Array, is_number
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
-from mdcontest.solvers.base import Proposal, Report, require_count
+from mdcontest.solvers.base import Proposal, Report, require_choice, require_count
 from mdcontest.solvers.hpi import hedge_step, hedged_policy_iteration
 from mdcontest.solvers.rates import Eta, HedgeStep, scaled
 from mdcontest.values import Evaluation
@@ -51,8 +51,7 @@ class HPIPG:
     name: ClassVar[str] = "HPIPG"
 
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
-        if self.maximiser not in ("gradient", "closed form"):
-            raise InputError(f"maximiser must be 'gradient' or 'closed form', got {self.maximiser!r}")
+        require_choice(self.maximiser, "maximiser", ("gradient", "closed form"))
         require_count(self.ascent_steps, "ascent_steps")
         if not (is_number(self.ascent_tol) and 0 <= self.ascent_tol < np.inf):
             raise InputError(f"ascent_tol must be a nonnegative number, got {self.ascent_tol!r}")

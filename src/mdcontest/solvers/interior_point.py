@@ -14,6 +14,7 @@ some states; from the latter, where every rule spends most of the time in a few 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -65,7 +66,7 @@ class InteriorPoint:
         began = time.perf_counter()
         gpu = choose_device(contest, self.device)
         report(Progress(0, steps))  # what follows takes a while, and a time limit may be over already
-        layout = _visited(contest, uniform)
+        layout = _visited(contest, uniform, lambda: report(Progress(0, steps)))
         system = newton_system(layout, gpu)
         search = _Search(layout, system, gap)
         marks = Marks()
@@ -116,7 +117,7 @@ def _rates(system: NewtonSystem, seconds: float) -> dict[str, float]:
     }
 
 
-def _visited(contest: Contest, uniform: Array) -> Layout:
+def _visited(contest: Contest, uniform: Array, between: Callable[[], None] = lambda: None) -> Layout:
     """The states that are visited: one that is transient under the uniform rule is so under every rule.
 
     Their occupancies are zero, and a set without interior is none for an interior point. Which ones they are is read
@@ -124,7 +125,7 @@ def _visited(contest: Contest, uniform: Array) -> Layout:
     """
     chain = require_unichain(contest, Chain(contest.dynamics, uniform))
     states = chain.classes_of_states[0]
-    return Layout(contest, states, frequencies(contest, uniform)[states])
+    return Layout(contest, states, frequencies(contest, uniform)[states], between)
 
 
 class _Search:

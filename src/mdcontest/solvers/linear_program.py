@@ -28,7 +28,7 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
 from mdcontest.solution import Status
-from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, certify, status_when_stopped
+from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, certify, require_choice, status_when_stopped
 from mdcontest.solvers.memory import require_memory
 
 ATTEMPTS = ((1e-8, True), (1e-10, True), (1e-7, True), (1e-10, False))
@@ -52,8 +52,7 @@ class LinearProgram:
     name: ClassVar[str] = "LinearProgram"
 
     def propose(self, contest: Contest, gap: float, report: Report) -> Proposal:
-        if self.method not in ("ipm", "simplex"):
-            raise InputError(f"method must be 'ipm' or 'simplex', got {self.method!r}")
+        require_choice(self.method, "method", ("ipm", "simplex"))
         n = contest.num_pairs
         require_memory(BYTES_PER_ENTRY * n * n, f"the linear program of {n} pairs holds {n}² margins, which")
         report(Progress(0))  # building takes a while, and a time limit may be over already

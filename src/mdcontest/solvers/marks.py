@@ -13,6 +13,7 @@ import numpy as np
 from mdcontest.arrays import Array, Ints
 from mdcontest.contest import Contest
 from mdcontest.solution import History
+from mdcontest.solvers.certifying import excess
 from mdcontest.values import optimal_average_reward
 
 GROWTH = 1.05
@@ -63,12 +64,13 @@ class GapMarks(Marks):
         self._actions: dict[str, Ints] = {}
 
     def measure(self, k: int, occupancies: dict[str, Array]) -> float:
-        """The least optimality gap among the policies with these occupancies, an upper bound up to rounding."""
+        """The least optimality gap among the policies with these occupancies: a bound, but for the rounding of M x."""
         found = {name: self._gap(name, x) for name, x in occupancies.items()}
         self.best = min(found, key=lambda name: found[name])
         return self.record(k, found[self.best])
 
     def _gap(self, name: str, x: Array) -> float:
-        best = optimal_average_reward(self.contest, self.contest.margin.apply(x), self._actions.get(name))
+        c = self.contest.margin.apply(x)
+        best = optimal_average_reward(self.contest, c, self._actions.get(name))
         self._actions[name] = best.actions
-        return max(0.0, best.excess)
+        return max(0.0, excess(self.contest, c, best.h))

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import softmax
 
+from mdcontest.arrays import is_finite
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
@@ -49,6 +50,7 @@ class MirrorDescent:
                 if k & (k - 1) == 0 or k % 100 == 0 or k == K:
                     found = float((X @ contest.margin.apply(p_bar @ X).reshape(-1)).max())
                     if marks.record(k, found) <= gap:
+                        status = Status.INACCURATE  # if it is: the gap is certified anew, with rounding
                         break
                 report(Progress(k, K, marks.newest))
         except STOPPED as reason:
@@ -61,6 +63,6 @@ class MirrorDescent:
     def _rate(self, policies: int, bound: float) -> float:
         if self.eta is None:
             return math.sqrt(math.log(policies) / self.iterations) / (bound or 1.0)
-        if not isinstance(self.eta, int | float) or not (math.isfinite(self.eta) and self.eta >= 0):
+        if not (is_finite(self.eta) and self.eta >= 0):
             raise InputError(f"eta must be a nonnegative number, got {self.eta!r}")
         return float(self.eta)

@@ -13,6 +13,7 @@ import numpy as np
 from mdcontest.arrays import Array
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
+from mdcontest.solvers.base import require_choice
 from mdcontest.solvers.memory import require_memory
 from mdcontest.solvers.newton_system import Balance, CpuSystem, Layout, NewtonSystem, scaled_diagonal
 
@@ -117,8 +118,7 @@ def gpus() -> list[Any]:
 
 def choose_device(contest: Contest, device: Device) -> Any | None:
     """The GPU to use, or None for the CPU; an error before anything is allocated if the matrix does not fit there."""
-    if device not in ("auto", "cpu", "gpu"):
-        raise InputError(f"device must be 'auto', 'cpu' or 'gpu', got {device!r}")
+    require_choice(device, "device", ("auto", "cpu", "gpu"))
     found = gpus() if device == "gpu" or (device == "auto" and contest.num_pairs >= GPU_PAIRS) else []
     if device == "gpu" and not found:
         raise InputError("device is 'gpu', but JAX sees no GPU (or is not installed); use device='cpu'")

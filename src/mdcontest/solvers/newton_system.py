@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Protocol
@@ -33,7 +33,7 @@ from scipy.linalg import lapack
 
 from mdcontest.arrays import Array, Ints
 from mdcontest.contest import Contest
-from mdcontest.margins.base import BLOCK_PAIRS, blocks
+from mdcontest.margins.sums import BLOCK_PAIRS, blocks
 
 
 class NewtonSystem(Protocol):
@@ -58,8 +58,14 @@ class NewtonSystem(Protocol):
 class Layout:
     """Which pairs and states the system is about, and how its matrix is read off the contest."""
 
-    def __init__(self, contest: Contest, states: Ints, frequencies: Array) -> None:
-        """`states` are those that the uniform rule visits, a closed set, and how often it does."""
+    def __init__(
+        self, contest: Contest, states: Ints, frequencies: Array, between: Callable[[], None] = lambda: None
+    ) -> None:
+        """`states` are those that the uniform rule visits, a closed set, and how often it does.
+
+        `between` is called between two blocks of rows: it may raise where reading them takes too long.
+        """
+        self.between = between
         self.contest, self.states, self.pin = contest, states, int(np.argmax(frequencies))
         self.pairs = (states[:, None] * contest.num_actions + np.arange(contest.num_actions)).reshape(-1)
         self.nu = frequencies / frequencies.sum()
@@ -74,6 +80,8 @@ class Layout:
         waiting: deque[Future[tuple[slice, Array, Array]]] = deque()
         with ThreadPoolExecutor(threads) as pool:
             for block in blocks(len(self.pairs), self.size, 4 * BLOCK_PAIRS):
+                if block.start:
+                    self.between()
                 waiting.append(pool.submit(self._rows_of, block))
                 if len(waiting) >= 2 * threads:
                     yield waiting.popleft().result()

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from mdcontest.contest import Contest
-from mdcontest.errors import InputError
 from mdcontest.occupancy import decision_rule
-from mdcontest.solvers.base import Proposal, Report
+from mdcontest.solvers.base import Proposal, Report, require_choice
 from mdcontest.solvers.hpi import hedge_step, hedged_policy_iteration
 from mdcontest.solvers.rates import Eta, make_optimistic_rate
 
@@ -44,6 +43,5 @@ class OptimisticHPI:
 
 def require_iterate(iterate: str) -> tuple[str, ...]:
     """The iterates that a setting allows to be returned, or an error."""
-    if iterate not in ("best", "average", "last"):
-        raise InputError(f"iterate must be 'best', 'average' or 'last', got {iterate!r}")
+    require_choice(iterate, "iterate", ("best", "average", "last"))
     return ("average", "last") if iterate == "best" else (iterate,)

@@ -35,7 +35,7 @@ RESPONSE_SHARE, FREQUENCY_SHARE = 0.7, 0.05
 ROUGH_SHARE = 0.01
 """Until then a policy's frequencies may be off by this share of what it earns; twice that, and they are found anew."""
 STALLED_ROUNDS = 3
-"""Responses in a row that earn no more than a policy found before: then rounding stands in the way."""
+"""Responses in a row that are a policy found before, or earn no more than one: then rounding stands in the way."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,8 @@ class PolicyGeneration:
             for k in range(1, rounds + 1):
                 search.round()
                 report(Progress(k, rounds, search.best_gap))
-                if search.best_gap <= gap:
-                    break
-                if search.stalled >= STALLED_ROUNDS:
-                    status = Status.INACCURATE
+                if search.best_gap <= gap or search.stalled >= STALLED_ROUNDS:
+                    status = Status.INACCURATE  # if it is: the gap is certified anew
                     break
         except STOPPED as reason:
             if search.best_x is None:
@@ -115,8 +113,11 @@ class _Search:
         self.earned = max(found.low, 0.0)
         error = sum(weight * policy.error for weight, policy in zip(p, self.policies, strict=True) if weight > 0)
         self._note(x, found, max(0.0, found.high) + contest.margin.bound * error)
-        if found.high <= RESPONSE_SHARE * self.goal and not self.proving:
+        again = any(np.array_equal(found.actions, policy.actions) for policy in self.policies)
+        if (again or found.high <= RESPONSE_SHARE * self.goal) and not self.proving:
             self.proving = True  # no policy is missing, only digits
+        elif again:
+            self.stalled += 1
         elif self.best_gap > self.goal:
             before = float((self.G @ p).max())
             self._add(found)

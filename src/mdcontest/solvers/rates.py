@@ -23,7 +23,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_finite
 from mdcontest.conditions import check_conditions
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
@@ -115,15 +115,16 @@ def make_optimistic_rate(contest: Contest, iterations: int, eta: Eta) -> Rate:
 def _make(
     contest: Contest, iterations: int, eta: Eta, adaptive: type[AdaptiveRate], constant: type[ConstantRate]
 ) -> Rate:
-    if eta == "adaptive":
+    named = eta if isinstance(eta, str) else None  # an array compares with a text entry by entry
+    if named == "adaptive":
         return adaptive(contest.num_states, contest.num_actions, contest.margin.bound or 1.0)
-    number = theorem_rate(contest, iterations) if eta == "theorem" else eta
-    if eta == "theorem" and number == math.inf:
+    number = theorem_rate(contest, iterations) if named == "theorem" else eta
+    if named == "theorem" and number == math.inf:
         raise InputError(
             f"the theorem's learning rate overflows: no margin exceeds {contest.margin.bound:g}; multiply them by a "
             "common factor"
         )
-    if not isinstance(number, int | float | np.number) or not (math.isfinite(number) and number >= 0):
+    if not (is_finite(number) and number >= 0):
         raise InputError(f"eta must be 'adaptive', 'theorem' or a nonnegative number, got {eta!r}")
     return constant(float(number))
 

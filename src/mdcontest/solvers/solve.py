@@ -6,13 +6,15 @@ import math
 import time
 from dataclasses import fields, replace
 
+import numpy as np
+
 from mdcontest.arrays import is_number
 from mdcontest.conditions import refuse_if_not_unichain
 from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.solution import Solution, Status, require_tolerance
 from mdcontest.solvers.base import OutOfTime, Progress, Proposal, Report, Solver, silent
-from mdcontest.solvers.certifying import certified, uniform_proposal
+from mdcontest.solvers.certifying import certified, hidden, uniform_proposal
 from mdcontest.solvers.choose import Plan, plan
 
 
@@ -30,7 +32,8 @@ def solve(
         contest: the contest. One that is provably not unichain is refused.
         solver: a method from `mdcontest.solvers`; None chooses from structure, size, memory and device.
         tol: the gap asked for, relative to `contest.margin.bound`.
-        time_limit: seconds after which the best so far is returned, certified like any other.
+        time_limit: seconds after which the best so far is returned, certified like any other. That takes the margin's
+            bound and a product with M, so a function of two outcomes is asked about all pairs however short the limit.
         progress: called now and then with a `Progress`.
 
     Returns:
@@ -45,7 +48,8 @@ def solve(
     require_tolerance(tol)
     if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
         raise InputError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
-    watch = _Watch(progress, time_limit, tol * contest.margin.bound)
+    watch = _Watch(progress, time_limit)
+    watch.target = tol * contest.margin.bound  # on the clock: a function is asked about all pairs for it
     refuse_if_not_unichain(contest)
     best: Solution | None = None
     for method, why in plan(contest) if solver is None else _asked_for(solver):
@@ -73,7 +77,8 @@ def _asked_for(solver: Solver) -> Plan:
 def _run(contest: Contest, solver: Solver, why: str, tol: float, watch: _Watch) -> Solution:
     """One method's answer, certified."""
     try:
-        proposal: Proposal = solver.propose(contest, watch.target, watch.report)
+        watch.stop_in_time()
+        proposal: Proposal = solver.propose(contest, _aim(contest, watch.target), watch.report)
     except OutOfTime:
         proposal = replace(uniform_proposal(contest), status=Status.TIME_LIMIT)
     proof, gap = certified(contest, proposal, watch.target)
@@ -93,10 +98,15 @@ def _run(contest: Contest, solver: Solver, why: str, tol: float, watch: _Watch) 
     )
 
 
+def _aim(contest: Contest, target: float) -> float:
+    """The gap a method is asked for: it measures without the rounding of M x, which is to fit in as well."""
+    return max(target - hidden(contest, np.full(contest.num_pairs, 1 / contest.num_pairs)), target / 2)
+
+
 class _Watch:
     """Passes progress on with the time used and an estimate of what is left; raises once the time is over."""
 
-    def __init__(self, progress: Report, limit: float | None, target: float) -> None:
+    def __init__(self, progress: Report, limit: float | None, target: float = 0.0) -> None:
         self.progress, self.limit, self.target = progress, limit, target
         self._began = time.perf_counter()
         self._marks: list[tuple[float, float]] = []
@@ -104,7 +114,11 @@ class _Watch:
     def report(self, progress: Progress) -> None:
         seconds = time.perf_counter() - self._began
         self.progress(replace(progress, seconds=seconds, left=self._left(seconds, progress.gap)))
-        if self.limit is not None and seconds > self.limit:
+        self.stop_in_time()
+
+    def stop_in_time(self) -> None:
+        """Nothing while there is time."""
+        if self.limit is not None and time.perf_counter() - self._began > self.limit:
             raise OutOfTime
 
     def _left(self, seconds: float, gap: float | None) -> float | None:
