@@ -12,6 +12,7 @@ from mdcontest.errors import InputError
 from mdcontest.experiments import engine
 from mdcontest.experiments.engine import DONE, FAILED, read_failures, run_jobs
 from mdcontest.experiments.jobs import Ending
+from mdcontest.learn.runs import FORMAT
 
 
 def advance(number, ending=KILLED):
@@ -78,6 +79,22 @@ def test_deaths_and_errors_are_counted_apart(job):
     entries = run_jobs([job("a")], fake, 2, silent)
     assert fake.started == ["a"] * 7
     assert (entries[0].state, entries[0].errors, entries[0].deaths) == (FAILED, 3, 4)
+
+
+def test_one_that_dies_with_its_work_done_is_done(job, tmp_path):
+    """Nobody heard so, but its run says it. It is not said to have failed, nor done in spite of an error."""
+
+    def finish(job):
+        record = {"format": FORMAT, "version": 1, "status": "finished"}
+        (Path(job.folder)).mkdir(parents=True)
+        (Path(job.folder) / "run.json").write_text(json.dumps(record))
+        return KILLED
+
+    fake = Fake(1, {"a": [finish]})
+    entries = run_jobs([job("a", [job("a gap")])], fake, 0, silent)
+    assert fake.started == ["a", "a gap"]
+    assert [(entry.state, entry.error) for entry in entries] == [(DONE, None)] * 2
+    assert [one["error"] for one in read_failures(tmp_path / "a")] == [KILLED.error]
 
 
 def test_somebody_else_interrupts_a_job(job, tmp_path):

@@ -110,8 +110,8 @@ def run_jobs(jobs: Iterable[Job], executor: Executor, retries: int, watch: Watch
 def _begin(entry: Entry, executor: Executor) -> bool:
     """Start it, unless it is done already."""
     try:
-        if entry.job.is_done():
-            entry.state = DONE
+        if entry.job.is_done():  # a worker may die after its last word is written and before it is heard
+            entry.state, entry.error = DONE, None
             return False
     except InputError as error:
         entry.state, entry.error = FAILED, str(error)
