@@ -136,7 +136,7 @@ def ceiling_of(margin, played, confidence=0.95, seed=0, **options):
     ("margin", "told"),
     [
         (LowRank(observed, RPS), "LowRank"),
-        (Dense(RPS), "Dense"),
+        (Dense(RPS, lambda z: z.obs[:, 0]), "Dense"),
         (Pairwise(lambda z, w: np.sign(z.obs[:, 0] - w.obs[:, 0])), "Pairwise"),
         (lambda z, w: np.sign(z.obs[:, 0] - w.obs[:, 0]), "Pairwise"),
         (reward_difference(), "largest reward (Task(largest_reward=…))"),

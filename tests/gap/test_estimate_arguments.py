@@ -23,6 +23,8 @@ from small_games import FAST, Always, corridor
         ({"restarts": True}, "restarts must be a whole number"),
         ({"evaluation_steps": -3}, "evaluation_steps must be a whole number"),
         ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
+        ({"confidence": True}, "confidence must lie between 0 and 1, got True"),
+        ({"confidence": "0.9"}, "confidence must lie between 0 and 1, got '0.9'"),
         ({"confidence": 95}, "confidence must lie between 0 and 1"),
         ({"confidence": float("nan")}, "confidence must lie between 0 and 1"),
         ({"settings": {"leraning_rate": 1}}, "there is no setting 'leraning_rate'.*learning_rate"),
@@ -43,6 +45,8 @@ def test_wrong_settings(how, told):
 def test_numbers_of_numpy_are_numbers():
     settings = GapSettings(trajectories=np.int64(5), steps=np.int32(64))
     assert (type(settings.trajectories), type(settings.steps)) == (int, int)
+    settings = GapSettings(confidence=np.float32(0.5))
+    assert (type(settings.confidence), settings.confidence) == (float, 0.5)
     found = estimate_gap(corridor(), Always(0), seed=np.int64(1), **FAST)
     json.dumps(found.record())
 

@@ -52,6 +52,25 @@ def test_info_is_the_same_number_wherever_it_is_read(kind):
     assert set(seen) == {np.dtype(float)}
 
 
+class Divided(Counted):
+    """Its space is still that of the bytes which it has divided by 255."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (4,), np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.full(4, 0.25), {}
+
+    def step(self, action):
+        return np.full(4, 0.25), *super().step(action)[1:]
+
+
+def test_observations_that_a_margin_would_not_see_are_refused():
+    task = mdc.Task(lambda: Divided(int), lambda z, w: 1.0 * z.obs[:, 0] - w.obs[:, 0], name="Divided")
+    with pytest.raises(RunError, match=r"Divided: the observation space says uint8, which cannot hold the 0\.25 "):
+        HPIClip(task, **TINY).learn(64, progress=False)
+
+
 def test_an_environment_that_is_not_new_is_refused():
     one = Counter()
     task = mdc.Task(lambda: one, larger, name="Counter")

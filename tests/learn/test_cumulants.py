@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mdcontest as mdc
+from mdcontest.learn import HPIClip
 from mdcontest.learn.cumulants import CumulantScale, averaged_over, comparison_windows
 from mdcontest.settings import WHOLE
 from strategies import seeds
@@ -204,3 +206,35 @@ def test_a_scale_goes_on_from_its_record():
     scale.scale(c, ended)
     other.restore(json.loads(json.dumps(scale.record())))
     np.testing.assert_array_equal(scale.scale(c, ended), other.scale(c, ended))
+
+
+# --- margins too small for it -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "too_small"), [(1.0, False), (1e-5, False), (1e-6, True), (1e-9, True), (1e-16, False), (0.0, False)]
+)
+def test_cumulants_below_the_least_deviation_are_told(size, too_small):
+    """Not those that are all alike, up to rounding: there is nothing to bring to a scale."""
+    scale = CumulantScale(1, 0.9)
+    c, ended = example(0, 50, 1)
+    found = scale.scale(size * c, ended)
+    assert scale.is_too_small is too_small
+    assert scale.deviation == pytest.approx(np.sqrt(scale.square / 50))
+    if too_small:
+        np.testing.assert_allclose(found, size * c / scale.FLOOR, rtol=0.01)
+
+
+def small_margins(size):
+    task = mdc.Task("CartPole-v1", lambda z, w: size * np.sign(w.obs[:, 2] - z.obs[:, 2]), name="Small")
+    return HPIClip(task, num_steps=16, minibatches=1, epochs=1, hidden=(4,))
+
+
+def test_a_run_on_margins_too_small_warns_once(recwarn):
+    small_margins(1e-7).learn(9 * 16, progress=False)
+    small_margins(1.0).learn(20 * 16, progress=False)
+    assert not recwarn.list
+    small_margins(1e-7).learn(20 * 16, progress=False)
+    (warning,) = recwarn.list
+    assert "Small: discounted sums of the cumulant deviate by" in str(warning.message)
+    assert "it is divided by 1e-04 at least, so little is learned, or nothing; multiply" in str(warning.message)

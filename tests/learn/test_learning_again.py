@@ -109,6 +109,25 @@ def test_a_callback_that_returns_false_ends_the_call(tmp_path):
     assert same_parameters(back.resume(progress=False), agent)
 
 
+@pytest.mark.parametrize("method", ["learn", "resume", "close"])
+def test_an_agent_that_is_learning_begins_and_ends_nothing_else(method, tmp_path):
+    """Not from its own callback: the call it is in would lose its folder, or its files. Afterwards it does."""
+
+    def within(agent, progress):
+        if progress.iteration == 3:
+            with pytest.raises(InputError, match=f"this agent is learning: a callback cannot call its {method}; retur"):
+                again(agent)
+
+    def again(agent):
+        return agent.learn(64, progress=False) if method == "learn" else getattr(agent, method)()
+
+    agent = learn(HPIClip(tasks.make("RPSContinuous"), **TINY), tmp_path / "run", callback=within)
+    learn(HPIClip(tasks.make("RPSContinuous"), **TINY), tmp_path / "whole")
+    require_same(tmp_path / "run", tmp_path / "whole")
+    assert (agent.num_timesteps, agent.folder) == (ITERATIONS * 64, tmp_path / "run")
+    again(agent)
+
+
 def test_an_agent_loaded_before_another_trained_on_cannot_destroy_its_work(tmp_path):
     """Two agents loaded from one run, trained one after the other: the folder still loads, to the work of one."""
     learn(HPIClip(tasks.make("RPSContinuous"), **TINY), tmp_path, 4)

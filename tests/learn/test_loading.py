@@ -118,6 +118,23 @@ def test_a_task_that_was_registered_after_its_run_can_be_passed(tmp_path):
     assert load_agent(tmp_path, tasks.make("Reacher-v5")).task.settings == {}
 
 
+def look_alike():
+    """Of the registered name and environment, with another margin and another end."""
+    registered = tasks.make("RPSCorridor")
+    return mdc.Task(registered.env, lambda z, w: 1.0 * (z.action - w.action), name="RPSCorridor", ended=3.0)
+
+
+@pytest.mark.parametrize("passed", [look_alike, replaced, with_other_margin])
+def test_a_run_on_a_registered_task_goes_on_with_no_other(passed, tmp_path):
+    interrupted(HPIClip(tasks.make("RPSCorridor"), **TINY), tmp_path / "run")
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(InputError, match=r"as the registry makes it, and this one is not; leave task= out"):
+        load_agent(tmp_path / "run", passed())
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    agent = load_agent(tmp_path / "run", tasks.make("RPSCorridor")).resume(progress=False)
+    assert same_parameters(agent, HPIClip(tasks.make("RPSCorridor"), **TINY).learn(6 * 32, False))
+
+
 def test_a_run_whose_environment_got_another_name_survives_a_second_interruption(tmp_path):
     """run.json and the newest checkpoint tell the same task at every moment."""
 

@@ -170,10 +170,12 @@ def test_an_unregistered_task_must_be_passed_again(tmp_path):
 
 
 def test_a_task_of_another_shape_is_refused(tmp_path):
-    learn(HPIClip(tasks.make("RPSContinuous"), **TINY), tmp_path, 2)
-    other = dataclasses.replace(cartpole(), name="RPSContinuous")
+    learn(HPIClip(cartpole(), **TINY), tmp_path / "own", 2)
     with pytest.raises(InputError, match=r"the (actor|critic) has the layers"):
-        load_agent(tmp_path, task=other)
+        load_agent(tmp_path / "own", task=dataclasses.replace(cartpole(), env="Acrobot-v1"))
+    learn(HPIClip(tasks.make("RPSContinuous"), **TINY), tmp_path / "registered", 2)
+    with pytest.raises(InputError, match="trained on another task: it was as the registry makes it"):
+        load_agent(tmp_path / "registered", task=dataclasses.replace(cartpole(), name="RPSContinuous"))
 
 
 def test_a_task_comes_back_with_its_settings(tmp_path):

@@ -7,6 +7,8 @@ from gymnasium import spaces
 
 from mdcontest.gap import estimate_gap
 from mdcontest.learn import HPIClip, load_agent
+from mdcontest.learn.evaluate import evaluate
+from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.play import play_episode
 from mdcontest.tasks import Task, load_environment, reward_difference, save_environment
 from mdcontest.tasks.state import reset
@@ -143,3 +145,53 @@ def test_parts_of_a_space_have_generators_of_their_own_which_are_saved():
     reset(env, 6)
     load_environment(env, states)
     assert [env.observation_space.sample() for _ in range(3)] == expected
+
+
+class Samples(Line):
+    """What it shows is drawn from a space that all of its kind have in common."""
+
+    observation_space = spaces.Dict({"noise": spaces.Box(-1.0, 1.0, (2,)), "hint": spaces.Discrete(3)})
+    action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def __init__(self):
+        pass
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), *super().step(action)[1:]
+
+
+class Wrapped(gymnasium.Wrapper):
+    """With a space of its class before that of what it wraps."""
+
+    action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def __init__(self):
+        super().__init__(Samples())
+
+    def step(self, action):
+        return super().step((action + self.action_space.sample()) / 2)
+
+
+@pytest.mark.parametrize("kind", [Samples, Wrapped])
+def test_environments_beside_a_run_do_not_draw_from_its_spaces(kind):
+    def play(agent, progress):
+        evaluate(agent, episodes=1)
+
+    settings = TINY | {"num_envs": 2}
+    alone, beside = (
+        HPIClip(on(kind), seed=0, **settings).learn(240, progress=False, callback=callback) for callback in (None, play)
+    )
+    assert same_parameters(alone, beside)
+
+
+def test_spaces_that_an_environment_made_for_itself_are_left_alone():
+    """It may hold them by another name, too, and draw from that."""
+    env = on(Line).make_env()
+    assert vars(env.unwrapped)["action_space"] is env.unwrapped.action_space is env.action_space
+    assert env.observation_space is not Line.observation_space
+    made = Line()
+    assert Task(lambda: made, reward_difference()).make_env().action_space is made.action_space

@@ -1,5 +1,6 @@
 """Tasks of one's own: what their margins see, how they are registered, and errors that name the culprit."""
 
+import dataclasses
 from importlib.metadata import EntryPoint
 
 import gymnasium
@@ -155,6 +156,18 @@ TASK_ERRORS = {
     ),
     "maker of something else": (lambda: mdc.Task(dict, lambda z, w: 0).make_env(), "dict must make a gymnasium.Env"),
     "no model": (lambda: tasks.make("Hopper-v5").contest(), "Hopper-v5 has no finite model"),
+    "a model that is a contest": (
+        lambda: corridor_with(lambda: mdc.tasks.make("RPSCorridor").contest()).finite_model(),
+        r"Corridor: model must return a FiniteModel\(contest, observations\), got a Contest",
+    ),
+    "a model with other observations": (
+        lambda: corridor_with(lambda: model_seen_as(np.eye(3)[:, :2])).finite_model(),
+        r"Corridor: .* observations of shape \(3, 2\), and its 3 states need .* 3 numbers, shape \(3, 3\)",
+    ),
+    "a model of other actions": (
+        lambda: described(model=lambda: model_seen_as(np.zeros((3, 4)))).finite_model(),
+        "CartPole-v1: the finite model has 3 actions, and the environment has .* and 2 actions; the two",
+    ),
     "slip": (lambda: tasks.make("RPSCorridor", slip=1.5), "slip is a probability below 1, got 1.5"),
     "end": (lambda: tasks.make("RPSContinuous", end=-0.1), "end is a probability below 1, got -0.1"),
     "ended that is none": (lambda: described(ended=np.nan), "ended must be a finite number or a function"),
@@ -168,6 +181,14 @@ TASK_ERRORS = {
     "positions": (lambda: described(positions=5), "positions must be a function"),
     "reach": (lambda: described(reach=-1), "reach must be positive, got -1"),
 }
+
+
+def corridor_with(model):
+    return dataclasses.replace(tasks.make("RPSCorridor"), name="Corridor", model=model)
+
+
+def model_seen_as(observations):
+    return tasks.FiniteModel(tasks.make("RPSCorridor").contest(), observations)
 
 
 def described(**more):

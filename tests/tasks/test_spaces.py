@@ -16,6 +16,7 @@ GRID = spaces.Box(0, 255, (2, 3), np.uint8)
 SCALAR = spaces.Box(-1.0, 1.0, (), np.float64)
 ROOM = spaces.Discrete(4, start=-1)
 HOUSE = spaces.Dict({"room": ROOM, "arm": BOX, "grid": GRID, "clock": SCALAR})
+GOOD = {"room": 0, "arm": np.zeros(3), "grid": np.zeros((2, 3)), "clock": 0.0}
 SPACES = {"vector": BOX, "grid": GRID, "scalar": SCALAR, "discrete": ROOM, "dict": HOUSE}
 
 
@@ -100,6 +101,44 @@ def test_raw_observations_have_the_dtype_and_shape_of_their_space():
     np.testing.assert_array_equal(raw["room"], [-1] * 5)
 
 
+@pytest.mark.parametrize(
+    ("space", "seen", "message"),
+    [
+        (GRID, np.full((2, 3), 0.37), "observation space says uint8, which cannot hold the 0.37 that entry 0 .* be 0;"),
+        (GRID, np.full((2, 3), 256), "says uint8, which cannot hold the 256 .* would be 0"),
+        (spaces.Box(-9, 9, (2,), np.int64), np.array([3.0, 1.9]), "says int64, .* the 1.9 that entry 1 of an .* be 1;"),
+        (BOX, np.array([0.0, 1e300, 0.0]), r"says float32, which cannot hold the 1e\+300 .* would be inf"),
+        (HOUSE, GOOD | {"clock": 0.5, "grid": np.full((2, 3), -1)}, "part 'grid' says uint8, .* the -1 that entry 0"),
+    ],
+)
+def test_numbers_that_the_type_of_a_space_cannot_hold_are_refused(space, seen, message):
+    """A policy reads what was observed and a margin what the space makes of it: bytes divided by 255 would all be 0."""
+    reader = ObservationReader(space)
+    fine = np.zeros((3, reader.size))
+    fine[1] = reader.flatten(seen)
+    with pytest.raises(mdc.InputError, match=message):
+        reader.raw(fine)
+
+
+@pytest.mark.parametrize(
+    ("space", "seen"),
+    [
+        (BOX, np.array([0.1, 1 / 3, -1e-300])),
+        (BOX, np.array([-1, 0, 2], np.int64)),
+        (BOX, np.array([True, False, True])),
+        (GRID, np.arange(250, 256).reshape(2, 3)),
+        (GRID, np.full((2, 3), 7.0)),
+        (spaces.Box(0, 2**40, (1,), np.int64), np.array([2**40])),
+        (SCALAR, np.float32(0.1)),
+    ],
+)
+def test_rounding_and_other_types_of_the_same_numbers_are_no_loss(space, seen):
+    reader = ObservationReader(space)
+    raw = reader.raw(np.array([reader.flatten(seen)], float))
+    assert raw.dtype == space.dtype
+    np.testing.assert_array_equal(raw[0], np.asarray(seen).astype(space.dtype))
+
+
 def test_lists_are_read_as_batches():
     vectors, single = ObservationReader(ROOM).batch([2, -1])
     np.testing.assert_array_equal(vectors, [[0, 0, 0, 1], [1, 0, 0, 0]])
@@ -142,7 +181,6 @@ def test_raw_actions_are_what_the_environment_got(seed):
 
 # --- errors -----------------------------------------------------------------------------------------------
 
-GOOD = {"room": 0, "arm": np.zeros(3), "grid": np.zeros((2, 3)), "clock": 0.0}
 ERRORS = {
     "vector of another length": (lambda: ObservationReader(BOX).flatten(np.zeros(4)), r"shape \(4,\).*\(3,\)"),
     "grid of another shape": (lambda: ObservationReader(GRID).flatten(np.zeros((3, 2))), r"\(3, 2\).*\(2, 3\)"),

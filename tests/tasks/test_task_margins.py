@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mdcontest as mdc
-from mdcontest import tasks
+from mdcontest import margins, tasks
+from mdcontest.outcomes import finite_outcomes
 from shipped_tasks import SHIPPED, random_outcomes
 from strategies import dense_transitions
 
@@ -45,6 +46,59 @@ def test_the_margin_is_skew_on_real_outcomes(name):
     M = task.margin.matrix(z, z)
     np.testing.assert_array_equal(M, -M.T)
     assert np.abs(M).max() > 0
+
+
+# --- which margins a task takes ---------------------------------------------------------------------------
+
+RPS = [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]
+TURN = [[0, 1], [-1, 0]]
+COLUMNS = np.arange(8.0).reshape(4, 2)
+NUMBERED = {
+    "Classes": lambda: margins.Classes([0, 1, 2], RPS),
+    "Signs": lambda: margins.Signs(COLUMNS, [1.0, 0.5]),
+    "Aggregated": lambda: margins.Aggregated(COLUMNS),
+    "BestTwoOfThree": lambda: margins.BestTwoOfThree(np.eye(3)),
+    "LowRank": lambda: margins.LowRank(COLUMNS, TURN),
+    "RewardDifference": lambda: margins.RewardDifference([0.0, 1.0, 2.0]),
+    "Dense": lambda: margins.Dense(RPS),
+}
+ON_OUTCOMES = {
+    "a function of two": lambda z, w: z.obs[:, 0] - w.obs[:, 0],
+    "Pairwise": margins.Pairwise(lambda z, w: z.obs[:, 0] - w.obs[:, 0]),
+    "Pairwise over pairs": margins.Pairwise(lambda z, w: z.obs[:, 0] - w.obs[:, 0], finite_outcomes(2, 2)),
+    "FromPreference": margins.FromPreference(lambda z, w: 0.5 + 0.1 * np.sign(z.obs[:, 0] - w.obs[:, 0])),
+    "Classes": margins.Classes(lambda z: z.action, TURN),
+    "Signs": margins.Signs(lambda z: z.obs[:, :2], [1.0, 0.5]),
+    "Aggregated": margins.Aggregated(lambda z: z.obs[:, :2]),
+    "BestTwoOfThree": margins.BestTwoOfThree(lambda z: z.obs[:, :3]),
+    "LowRank": margins.LowRank(lambda z: z.obs[:, :2], TURN),
+    "RewardDifference": margins.RewardDifference(lambda z: z.obs[:, 0]),
+    "Dense": margins.Dense(RPS, lambda z: z.action),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_a_margin_on_numbered_pairs_is_refused(kind):
+    """Before an environment is made, not as an exception of the margin in the first step."""
+    with pytest.raises(mdc.InputError, match=rf"the margin {kind}\(.* let them be a function of a batch of outcomes"):
+        mdc.Task("CartPole-v1", NUMBERED[kind]())
+    with pytest.raises(mdc.InputError, match="a task's outcomes have no numbers"):
+        tasks.make("RPSCorridor").with_margin(NUMBERED[kind]())
+
+
+@pytest.mark.parametrize("kind", ON_OUTCOMES)
+def test_a_margin_on_outcomes_is_taken(kind):
+    task, rng = mdc.Task("CartPole-v1", ON_OUTCOMES[kind]), np.random.default_rng(0)
+    z = mdc.Outcomes(rng.normal(size=(20, 4)), rng.integers(0, 2, 20))
+    assert abs(task.cumulant(z, z).mean()) < 1e-12
+
+
+def test_a_margin_that_knows_the_pairs_of_a_contest_is_taken():
+    """Outcomes of an environment of whole numbers name them."""
+    corridor = tasks.make("RPSCorridor")
+    contest = corridor.contest()
+    z = finite_outcomes(3, 3)
+    np.testing.assert_array_equal(mdc.Task(corridor.env, contest.margin).cumulant(z, z), corridor.cumulant(z, z))
 
 
 # --- ended episodes ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mdcontest.errors import FileFormatError, InputError
+from mdcontest.errors import FileFormatError, InputError, what_helps
 from mdcontest.files import read_record, write_record
 from mdcontest.folders import make_folder
 from mdcontest.gap.averages import thinned
@@ -109,12 +109,12 @@ def requests(
     return [GapRequest(str(run), at, kind or own, seed, how, margin) for at in steps for kind in returned]
 
 
-def points(total: int, batch: int, every: int | None) -> list[int]:
-    """The steps to look at, in whole iterations, the last step always among them."""
+def points(total: int, batch: int, every: int | None, said: str = "--every {}") -> list[int]:
+    """The steps to look at, in whole iterations, the last step always among them; `said` is how `every` was asked."""
     if every is None:
         return [total]
     if every < batch:
-        raise InputError(f"--every {every} is less than one iteration of {batch} steps")
+        raise InputError(f"{said.format(every)} is less than one iteration of {batch} steps; ask for {batch} or more")
     return sorted({at // batch * batch for at in range(every, total + 1, every)} | {total})
 
 
@@ -196,5 +196,6 @@ def _positions(where: Callable[[Any], Any], outcomes: Any) -> Any:
 
 def read_gap(path: Path) -> dict[str, Any]:
     """One bracket's file."""
-    record = read_record(path, GAP_FORMAT, max_bytes=MAX_BYTES)
+    with what_helps("without that file mdcontest gap, or the sweep, measures it anew"):
+        record = read_record(path, GAP_FORMAT, max_bytes=MAX_BYTES)
     return {name: value for name, value in record.items() if name not in ("format", "version")}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mdcontest.arrays import is_whole
+from mdcontest.arrays import is_number, is_whole
 from mdcontest.errors import InputError
 from mdcontest.gap.averages import average_margin, step_average, thinned
 from mdcontest.gap.best_response import SETTINGS, can_continue_from, challenge, train_best_response
@@ -63,8 +63,9 @@ class GapSettings:
             object.__setattr__(self, name, int(value))  # NumPy's whole numbers cannot be written to files
         if self.trajectories < 2:
             raise InputError("trajectories must be at least 2: one episode gives no idea of the error")
-        if not (isinstance(self.confidence, float) and 0 < self.confidence < 1):
+        if not (is_number(self.confidence) and 0 < self.confidence < 1):
             raise InputError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
+        object.__setattr__(self, "confidence", float(self.confidence))
         make_settings(self.settings)
         fixed = [name for name in self.settings if name in SETTINGS]
         if fixed:

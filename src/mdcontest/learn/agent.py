@@ -124,6 +124,7 @@ class Agent:
             raise InputError(f"total_timesteps must be a number of at least 1, got {total_timesteps!r}")
         if callback is not None and not callable(callback):
             raise InputError(f"callback must be a function of the agent and its progress, got {callback!r}")
+        self._require_idle("learn")
         self._require_whole()
         iterations = max(1, int(total_timesteps) // self.settings.batch_size)
         self.learner.require_enough_to_clone(iterations)
@@ -135,6 +136,7 @@ class Agent:
         self, progress: bool = True, callback: Callback | None = None, *, tensorboard: bool | None = None
     ) -> Agent:
         """Finish the call of learn that this agent was interrupted in; does nothing if it was not."""
+        self._require_idle("resume")
         if self._folder is None:
             raise InputError("this agent was not loaded from a run's folder: there is no call of learn to finish")
         self._require_whole()
@@ -149,6 +151,14 @@ class Agent:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(COPY)
+
+    def _require_idle(self, method: str) -> None:
+        """A call within a call of learn would end the outer one and take its folder, environments and files from it."""
+        if self.is_learning:
+            raise InputError(
+                f"this agent is learning: a callback cannot call its {method}; return False to end the call, and "
+                f"{method} after it"
+            )
 
     def _require_open(self) -> None:
         if self.is_closed:
@@ -303,6 +313,7 @@ class Agent:
 
     def close(self) -> None:
         """Close the environments and files; the agent cannot learn or predict from here on."""
+        self._require_idle("close")
         self.is_closed = True
         self.learner.collector.close()
         self.learner.iterates.rows.close()

@@ -45,6 +45,12 @@ class CumulantScale:
     """
 
     LIMIT = 10.0
+    FLOOR = 1e-4
+    """About the least deviation that is divided by, √1e-8: cumulants that vary less stay small."""
+    TOO_SMALL = FLOOR / 10
+    """Deviations below which less is learned; above it the normalised advantages make up for what the floor leaves."""
+    ROUNDING = 1e-12
+    """Deviations up to this are taken for rounding errors of cumulants that are all alike."""
 
     def __init__(self, num_envs: int, gamma: float) -> None:
         self.gamma = gamma
@@ -82,6 +88,16 @@ class CumulantScale:
                 first = stop
             self.running[env] = before
         return sums
+
+    @property
+    def deviation(self) -> float:
+        """Of all discounted sums so far."""
+        return float(np.sqrt(self.square / self.count)) if self.count else 0.0
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether cumulants differ, but by so little that the least deviation keeps them from being learned from."""
+        return self.ROUNDING < self.deviation < self.TOO_SMALL
 
     def begin_episodes(self) -> None:
         """Every environment starts anew; what is known of the deviation stays."""

@@ -7,6 +7,7 @@ averaged over T_C steps) and the surrogate that the update maximises.
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,13 @@ from mdcontest.learn.update import Averages, Batch, Diagnostics, initial_optimis
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
+
+SETTLED = 10
+"""Iterations after which the scale of the cumulant is looked at, once: a first policy may make little difference."""
+TOO_SMALL = (
+    "{}: discounted sums of the cumulant deviate by {:.1g}, and it is divided by {:.0e} at least, so little is "
+    "learned, or nothing; multiply the margin (or the reward), and what is declared with it, by a common factor"
+)
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,8 @@ class Learner:
         settings = self.settings
         counts = settings.normalise_cumulant and not self._is_silent  # a scale learned from zeros would be none
         scaled = self.scale.scale(cumulant, rollout.ended) if counts else cumulant
+        if counts and self.scale.count == SETTLED * self.settings.batch_size and self.scale.is_too_small:
+            warnings.warn(TOO_SMALL.format(self.task.name, self.scale.deviation, self.scale.FLOOR), stacklevel=2)
         batch = Batch(
             rollout.x,
             self._next_x(rollout),

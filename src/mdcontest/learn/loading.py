@@ -101,6 +101,9 @@ def _given_task(task: Task, entry: dict[str, Any], path: Path) -> Task:
     if not isinstance(task, Task):
         raise InputError(f"task must be a Task, got {type(task).__name__}; tasks.make(name) makes a shipped one")
     given = run_task_record(task)
+    if entry["registered"] and not given["registered"] and entry["name"] == given["name"]:
+        # Its functions cannot be compared with the registered ones, and what goes on with it would not be registered.
+        raise _another_task(path, entry, "it was as the registry makes it, and this one is not")
     for key in ("name", "settings"):
         if entry[key] != given[key] and None not in (entry[key], given[key]):
             raise _another_task(path, entry, f"{key} {entry[key]!r}, not {given[key]!r}")

@@ -15,7 +15,8 @@ from mdcontest.learn.iterates import Iterates
 from mdcontest.learn.policy import Policy
 from mdcontest.learn.returned import ActingPolicy
 
-KINDS = ("last", "mixture", "cloned")
+CLONED = "cloned"
+KINDS = ("last", "mixture", CLONED)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def past_policy(agent: Agent, steps: int, returned: str | None = None) -> PastPo
         raise InputError(f"{agent.task.name}: the run has {count * batch} steps so far, none at {steps}")
     stored = agent.learner.iterates.head(k)
     fixed = _Fixed(_policy_after(agent, k * batch), stored, kind == "mixture" and k > 0)
-    if kind == "cloned" and k > 0:
+    if kind == CLONED and k > 0:
         fixed = replace(fixed, policy=_cloned_after(agent, k))
     return PastPolicy(agent, k * batch, kind, fixed)
 

@@ -62,11 +62,15 @@ class Rollout:
         """The batch as a margin sees it, T·N rows, time first."""
         observations, actions = task.spaces
         flat = len(self.reward) * self.reward.shape[1]
+        try:
+            obs, next_obs = (observations.raw(vectors.reshape(flat, -1)) for vectors in (self.obs, self.next_obs))
+        except InputError as error:
+            raise RunError(f"{task.name}: {error}") from None
         return Outcomes(
-            observations.raw(self.obs.reshape(flat, -1)),
+            obs,
             actions.raw(self.action.reshape(flat, *self.action.shape[2:])),
             self.reward.reshape(flat),
-            observations.raw(self.next_obs.reshape(flat, -1)),
+            next_obs,
             {key: values.reshape(flat, *values.shape[2:]) for key, values in self.info.items()},
         )
 

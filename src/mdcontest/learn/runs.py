@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mdcontest.errors import FileFormatError, InputError
+from mdcontest.errors import BusyError, FileFormatError, InputError
 from mdcontest.files import read_record, write_record
 from mdcontest.folders import lock_folder, make_folder
 from mdcontest.learn import cloning, iterates
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FORMAT = "mdcontest/run"
 DESCRIPTION = "run.json"
 MAX_BYTES = 1 << 24
+JUDGED_BY_RETURN = "judged_by_return"
+"""The entry of run.json that says whether returns say how good the run's policies are; older runs have none."""
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
 
 
@@ -67,10 +69,11 @@ class RunFolder:
 
     def open(self, agent: Agent) -> None:
         """Take the folder for this process, or say who has it or why it is not this agent's."""
-        require_own(agent, self.path)
+        if self.path not in agent.known_checkpoints:
+            require_own(agent, self.path)  # somebody else's, whether it is being trained or not
         self._lock = lock_folder(self.path)
         try:
-            require_own(agent, self.path)  # again: another process may just have finished
+            require_own(agent, self.path)  # with the folder locked: another process may just have finished
             remove_leftovers(self.path)
             remove_leftovers(self.path / "checkpoints")
             self.logs = Logs(self.path, self._log_lengths, self.tensorboard, agent.num_timesteps)
@@ -162,7 +165,7 @@ def require_own(agent: Agent, path: Path) -> None:
             f"mdcontest train --resume {path}, or name another folder"
         )
     if known.identity != newest_identity(path):
-        raise InputError(f"the run in {path} has gone on since this agent was loaded; load it again")
+        raise BusyError(f"the run in {path} has gone on since this agent was loaded; load it again")
 
 
 def write_agent(agent: Agent, path: Path, log_lengths: dict[str, int] | None) -> None:
@@ -217,6 +220,7 @@ def describe(agent: Agent, checkpoint_every: int, tensorboard: bool) -> dict[str
     """What run.json says: enough to run it again."""
     done, wanted = agent.call
     return identity_record(agent) | {
+        JUDGED_BY_RETURN: agent.task.is_judged_by_return,
         "steps_asked": agent.num_timesteps + (wanted - done) * agent.settings.batch_size,
         "checkpoint_every": checkpoint_every,
         "tensorboard": tensorboard,

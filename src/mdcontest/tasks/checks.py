@@ -8,6 +8,7 @@ import numpy as np
 
 from mdcontest.arrays import is_number
 from mdcontest.errors import InputError, did_you_mean
+from mdcontest.margins import Margin
 
 GROUPS = ("suite", "nt")
 """The paper's groups of tasks."""
@@ -37,6 +38,15 @@ def require_group(group: Any) -> None:
     if group != "" and group not in GROUPS:
         raise InputError(
             f"group must be a group of the paper's tasks, got {group!r}{did_you_mean(group, list(GROUPS), 'groups')}"
+        )
+
+
+def require_comparing(margin: Margin) -> None:
+    """A margin on outcomes nobody has met yet, which fixed features say nothing about."""
+    if not margin.compares_outcomes:
+        raise InputError(
+            f"the margin {margin!r} has features of pairs that are numbered, and a task's outcomes have no numbers; "
+            f"let them be a function of a batch of outcomes, such as lambda z: z.obs[:, 0], in {type(margin).__name__}"
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import inspect
 import os
 import sys
 import warnings
@@ -35,6 +37,23 @@ def _time_limit(env: Any) -> TimeLimit[Any, Any] | None:
             return env
         env = env.env
     return None
+
+
+def with_own_spaces(env: Any) -> Any:
+    """The environment with copies of those spaces that its class holds for all of its kind.
+
+    An environment may draw from its spaces as it goes. Where another one that is reset seeds the same ones, what is
+    played beside it, such as an evaluation in a callback, would change what it meets.
+    """
+    layer: Any = env
+    copies: dict[int, Any] = {}
+    while layer is not None:
+        for name in ("action_space", "observation_space"):
+            held = inspect.getattr_static(layer, name, None)  # of a wrapper without its own it is a property
+            if isinstance(held, gymnasium.Space) and name not in vars(layer):
+                setattr(layer, name, copy.deepcopy(held, copies))
+        layer = None if layer is layer.unwrapped else layer.env
+    return env
 
 
 def make_registered(env_id: str, limit: int | None, render_mode: str | None, settings: Mapping[str, Any]) -> Any:

@@ -129,7 +129,29 @@ class _Part:
     def raw(self, vectors: Array) -> NDArray[Any]:
         if self.start is not None:
             return np.argmax(vectors, axis=1) + self.start
-        return vectors.reshape(len(vectors), *(self.space.shape or ())).astype(self.space.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # what they would warn of is told below
+            values = vectors.astype(self.space.dtype, copy=False)
+        self._require_kept(vectors, values)
+        return values.reshape(len(vectors), *(self.space.shape or ()))
+
+    def _require_kept(self, vectors: Array, values: NDArray[Any]) -> None:
+        """An error where the space's numbers cannot hold what was observed, so that a margin would see something else.
+
+        Policies read the vectors, margins the values. Rounding to a float of the space is no loss, a share read as a
+        whole number is, and so is a number beyond the largest.
+        """
+        kind = values.dtype
+        if kind == vectors.dtype:
+            return
+        kept = np.isfinite(values) == np.isfinite(vectors) if kind.kind == "f" else values == vectors
+        if kept.all():
+            return
+        row, entry = np.argwhere(~kept)[0]
+        raise InputError(
+            f"{self.where} says {kind}, which cannot hold the {vectors[row, entry]:g} that entry {entry} of an "
+            f"observation is: it would be {values[row, entry]}; declare the type that the environment gives, such as "
+            "Box(…, dtype=np.float64)"
+        )
 
 
 def _numbers(array: NDArray[Any]) -> NDArray[Any]:

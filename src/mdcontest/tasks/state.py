@@ -47,7 +47,8 @@ def save_environment(env: Any) -> list[State] | None:
     if any(state is None for state in states):
         return None
     for layer, state in zip(_layers(env), states, strict=True):
-        _require_finite((state or {}).get("own"), f"the state that save_state of {type(layer).__name__} gave")
+        if "own" in (state or {}):
+            _require_state(state["own"], f"the state that save_state of {type(layer).__name__} gave")  # type: ignore[index]
     drawn = [space.np_random.bit_generator.state for space in _with_parts(_spaces(env))]
     return [*states[:-1], states[-1] | {"spaces": drawn}]  # type: ignore[list-item, operator]
 
@@ -100,11 +101,25 @@ def _save_layer(layer: Any) -> State | None:
     return _mujoco_state(layer) | _generator_of(layer) if _is_mujoco(layer) else None
 
 
-def _require_finite(value: Any, where: str) -> None:
+def _require_state(state: Any, where: str) -> None:
+    """What `load_state` is promised to get."""
+    if not isinstance(state, dict):
+        raise InputError(
+            f"{where} is {state!r:.60}, it must be a dictionary, an empty one where there is nothing to save"
+        )
+    _require_kept(state, where)
+
+
+def _require_kept(value: Any, where: str) -> None:
     """An error that names the entry which a checkpoint cannot hold; numbers of NumPy and arrays may be anything."""
     if isinstance(value, dict | list | tuple):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            _require_finite(inner, f"{where}[{key!r}]")
+            _require_kept(inner, f"{where}[{key!r}]")
+    elif not isinstance(value, str | int | float | np.ndarray | np.generic | None):
+        raise InputError(
+            f"{where} is a {type(value).__name__}, which no file holds; save numbers, texts, lists, dictionaries and "
+            "arrays, and make the rest of them again in load_state"
+        )
     elif isinstance(value, float) and not isinstance(value, np.generic) and not math.isfinite(value):
         raise InputError(
             f"{where} is {value}; a number that is not finite is saved as one of NumPy, np.float64({value})"

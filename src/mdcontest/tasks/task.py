@@ -20,11 +20,11 @@ from mdcontest.contest import Contest
 from mdcontest.errors import InputError
 from mdcontest.interrupts import held
 from mdcontest.margins import Margin, Pairwise, RewardDifference
-from mdcontest.margins.base import averaged
 from mdcontest.margins.reading import as_finite
+from mdcontest.margins.sums import averaged
 from mdcontest.outcomes import Outcomes
-from mdcontest.tasks.checks import finite_number, require_group, require_pictured, require_text
-from mdcontest.tasks.environments import limited, make_registered, quiet_mujoco
+from mdcontest.tasks.checks import finite_number, require_comparing, require_group, require_pictured, require_text
+from mdcontest.tasks.environments import limited, make_registered, quiet_mujoco, with_own_spaces
 from mdcontest.tasks.spaces import ActionReader, ObservationReader
 
 EndedMargin = float | Callable[[Outcomes], Any]
@@ -97,6 +97,7 @@ class Task:
             raise InputError(f"env must be a Gymnasium id or a function that makes one, got {type(self.env).__name__}")
         if not isinstance(self.margin, Margin):
             object.__setattr__(self, "margin", Pairwise(self.margin))
+        require_comparing(self.margin)  # type: ignore[arg-type]
         if self.horizon is not None:
             if not (is_whole(self.horizon) and self.horizon >= 1):
                 raise InputError(f"horizon must be a whole number of steps, at least 1, got {self.horizon!r}")
@@ -120,6 +121,15 @@ class Task:
     def is_reward_difference(self) -> bool:
         """Whether the margin is a difference of rewards, so that the contest is a decision process."""
         return isinstance(self.margin, RewardDifference)
+
+    @property
+    def is_judged_by_return(self) -> bool:
+        """Whether the task's own margin is r − r' of the rewards that the environment gives, in an ended episode too.
+
+        Only then does a return say how good a policy is. A function of one's own could be any reward.
+        """
+        own = self.true
+        return own.is_reward_difference and own.ended is None and own.margin.features is _reward  # type: ignore[union-attr]
 
     def with_margin(self, margin: Margin) -> Task:
         """The same environment with another margin in place of the task's own.
@@ -175,7 +185,7 @@ class Task:
         limit = self.horizon if horizon is None else horizon
         with held(), quiet_mujoco():  # a window library they load starts a Python to read a version
             if isinstance(self.env, str):
-                return make_registered(self.env, limit, render_mode, self.env_settings)
+                return with_own_spaces(make_registered(self.env, limit, render_mode, self.env_settings))
             env = self._call_env(render_mode)
         if not isinstance(env, gymnasium.Env):
             raise InputError(f"{self.name} must make a gymnasium.Env, it made a {type(env).__name__}")
@@ -190,7 +200,7 @@ class Task:
                 f"{self.name} makes an environment with render_mode {env.render_mode!r}; "
                 f"let the function that makes it take render_mode, or pass render_mode={render_mode!r} inside it"
             )
-        return env if limit is None else limited(env, limit)
+        return with_own_spaces(env if limit is None else limited(env, limit))
 
     @contextlib.contextmanager
     def closing(self, env: Any) -> Iterator[Any]:
@@ -270,14 +280,34 @@ class Task:
         return values
 
     def finite_model(self) -> FiniteModel:
-        """The exact contest and its observations, or an error for tasks without one."""
-        if self.model is None:
-            raise InputError(f"{self.name} has no finite model; tasks that have one pass model= to Task")
-        return self.model()
+        """The exact contest and its observations, or an error for tasks without one, or with one of something else."""
+        model, (seen, done) = self._made_model(), self.spaces
+        shape, wanted = np.shape(model.observations), (model.contest.num_states, seen.size)
+        if shape != wanted:
+            raise InputError(
+                f"{self.name}: the finite model has observations of shape {shape}, and its {wanted[0]} states need one "
+                f"flat observation each of the environment's {wanted[1]} numbers, shape {wanted}"
+            )
+        if not done.discrete or model.contest.num_actions != done.size:
+            raise InputError(
+                f"{self.name}: the finite model has {model.contest.num_actions} actions, and the environment has "
+                f"{self.describe_spaces()}; the two must have the same"
+            )
+        return model
 
     def contest(self) -> Contest:
-        """The finite contest this task is, for tasks that have one."""
-        return self.finite_model().contest
+        """The finite contest this task is, for tasks that have one; no environment is made for it."""
+        return self._made_model().contest
+
+    def _made_model(self) -> FiniteModel:
+        if self.model is None:
+            raise InputError(f"{self.name} has no finite model; tasks that have one pass model= to Task")
+        made = self.model()
+        if not (isinstance(made, FiniteModel) and isinstance(made.contest, Contest)):
+            raise InputError(
+                f"{self.name}: model must return a FiniteModel(contest, observations), got a {type(made).__name__}"
+            )
+        return made
 
     def __repr__(self) -> str:
         return f"Task({self.name}, {type(self.margin).__name__})"
