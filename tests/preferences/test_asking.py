@@ -70,7 +70,7 @@ class Person:
         return "equal" if value == 0 else "left" if value > 0 else "right"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_labels_reach_the_run_while_it_goes_on(tmp_path, count):
     """The first margin takes the place of none, the second that of the first; at reduced counts after the run."""
     output, margins = tmp_path / "said", count(1, 2)
@@ -79,7 +79,7 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path, count):
         assert wait_until(lambda: link_in(output) or process.poll() is not None, 90), output.read_text()
         (folder,) = find_runs(tmp_path / "runs")
         with Person(link_in(output), folder / OF_A_RUN):
-            assert wait_until(lambda: f"margin {margins}, from" in output.read_text(), 250), output.read_text()
+            assert wait_until(lambda: f"margin {margins}, from" in output.read_text(), 400), output.read_text()
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130, output.read_text()
     assert "Traceback" not in output.read_text()

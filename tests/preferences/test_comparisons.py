@@ -115,6 +115,46 @@ def test_a_split_keeps_every_pair_on_one_side(seed, count, share):
     assert all(pairs)
 
 
+def repeated(kind, content):
+    """Entries of a batch, equal where their number in `content` is; each stands at rows of its own."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 9, 3, 2))
+    forms = {
+        "vectors": x[:, 0],
+        "segments": x,
+        "outcomes": Outcomes({"a": x[:, 0], "day": np.arange(9) % 7}, y[:, 0].astype(np.float32), info={"e": y[:, 1]}),
+        "in one entry of a field": Outcomes(np.zeros((9, 2)), info={"e": np.arange(9.0)}),
+        "of words": Outcomes(np.array([f"room {i}" for i in range(9)])),
+        "around zero": np.arange(9)[:, None] * np.array([[0.0, 1.0]]),
+    }
+    return forms[kind][content]
+
+
+@pytest.mark.parametrize(
+    "kind", ["vectors", "segments", "outcomes", "in one entry of a field", "of words", "around zero"]
+)
+def test_a_split_knows_equal_segments_wherever_they_stand(kind):
+    """An answer that is held out must not be about a pair that is fitted to."""
+    rng = np.random.default_rng(1)
+    one, other = rng.integers(0, 9, (2, 300))
+    first, second = repeated(kind, one), repeated(kind, other)
+    if kind == "around zero":
+        first[:, 0] *= -1  # −0.0 is 0.0
+    data = Comparisons(first, second, np.zeros(300))
+    pairs = np.sort([one, other], axis=0).T
+    _, wanted = np.unique(pairs, axis=0, return_inverse=True)
+    again = wanted[:, None] == wanted
+    np.testing.assert_array_equal(data.pair_numbers[:, None] == data.pair_numbers, again)
+    some = rng.permutation(300)[:50]
+    np.testing.assert_array_equal(data[some].pair_numbers[:, None] == data[some].pair_numbers, again[some][:, some])
+    both = concatenate_comparisons([data[:40], data[40:]]).pair_numbers
+    np.testing.assert_array_equal(both[:, None] == both, again)
+    fitted_to, held_out = split(data, 0.25, rng)  # of 45 pairs 11
+    mine = np.isin(data.first.start, held_out.first.start)  # each of the 300 has its own
+    assert mine.sum() == len(held_out) == 300 - len(fitted_to)
+    assert not set(wanted[mine]) & set(wanted[~mine])
+
+
 def test_batches_of_all_forms():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 5, 3))
@@ -128,6 +168,40 @@ def test_batches_of_all_forms():
     np.testing.assert_array_equal(both.outcomes[both.second.start].action, x)
     assert len(both.decided()) == 4
     assert "1 incomparable" in repr(both)
+
+
+def test_one_of_them_is_a_set_of_one():
+    data = Comparisons(np.arange(5.0), np.arange(5.0) + 9, ["first", "second", "equal", "first", "second"])
+    for i in range(5):
+        one = data[i]
+        assert len(one) == 1
+        assert one.target[0] == data.target[i]
+        assert float(one.outcomes[one.second.start[0], 0]) == i + 9
+    assert len(data[np.int64(-1)]) == 1
+    assert [len(one) for one in data] == [1] * 5
+
+
+X = np.zeros((3, 2))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (Outcomes(X, X[:2]), Outcomes(X, X), "first's action has 2 rows, its obs 3; there must be one an outcome"),
+        (Outcomes(X, X), Outcomes(X, X, np.zeros(4)), "second's reward has 4 rows, its obs 3"),
+        (Outcomes({"a": X, "b": X[:1]}), Outcomes({"a": X, "b": X}), r"first's obs\.b has 1 rows, its obs 3"),
+        (Outcomes(X, info={"e": 1.0}), Outcomes(X, info={"e": X}), r"first's info\.e has no rows, its obs 3"),
+        (Outcomes(X, X), Outcomes(X), "first's outcomes have obs, action, second's obs; leave out what one side lacks"),
+        (Outcomes(X), Outcomes(X, X), "first's outcomes have obs, second's obs, action; leave out"),
+        (Outcomes({"a": X}), Outcomes({"b": X}), r"first's outcomes have obs\.a, second's obs\.b"),
+        (Outcomes(X, info={"e": X}), Outcomes(X), r"first's outcomes have obs, info\.e, second's obs;"),
+        (Outcomes(X), Outcomes({"a": X}), r"first's outcomes have obs, second's obs\.a"),
+        (Outcomes(X), Outcomes(X[:, :1]), r"first's obs has the shape \(2,\) an outcome, second's \(1,\)"),
+    ],
+)
+def test_outcomes_that_do_not_fit_each_other(first, second, message):
+    with pytest.raises(InputError, match=message):
+        Comparisons(first, second, [0] * 3)
 
 
 def test_joined_sets_say_the_same():

@@ -9,6 +9,7 @@ from mdcontest.outcomes import Outcomes
 from mdcontest.preferences import Comparisons, Segments, fit_margin
 from mdcontest.preferences.fit import FitSettings
 from mdcontest.preferences.inputs import InputReader
+from mdcontest.preferences.report_text import summary
 
 # --- seeds, settings and inputs ---------------------------------------------------------------------------
 
@@ -90,10 +91,52 @@ def test_coarse_numbers_are_read(level, deviation, kind):
     assert len(np.unique(read, axis=0)) == len(np.unique(x))
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-300])
+def test_numbers_whose_squares_vanish_are_read(unit):
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    reader = InputReader.fitted(unit * x)
+    read = reader.read(unit * x)
+    assert len(np.unique(read[:, 0])) == 50
+    np.testing.assert_allclose(np.ptp(read[:, :2], axis=0), 1, rtol=1e-6)
+    assert not reader.beyond(unit * x).any()
+
+
 def test_a_category_that_nobody_saw_is_outside():
     z, w = (Outcomes(np.random.default_rng(side).integers(0, 3, 60)) for side in (0, 1))
     margin = fit_margin(Comparisons(z, w, np.sign(z.obs - w.obs)), seed=np.int64(1), **QUICK)
     assert (margin.extrapolates(Outcomes(np.array([0, 2, 7]))) > 0).tolist() == [False, False, True]
+
+
+# --- what is compared again and again ---------------------------------------------------------------------
+
+
+def repeated_coins(pairs, times):
+    """What a coin said about each pair, told several times."""
+    rng = np.random.default_rng(0)
+    x, y, coin = rng.normal(size=(pairs, 4)), rng.normal(size=(pairs, 4)), rng.choice([-1, 1], pairs)
+    return Comparisons(*(np.repeat(values, times, axis=0) for values in (x, y, coin)))
+
+
+def test_what_was_fitted_to_is_not_held_out_as_well():
+    """A network learns by heart what a coin said of 200 pairs, and must not be asked about these."""
+    report = fit_margin(repeated_coins(200, 4), members=1, updates=500, penalty=0.0).report
+    assert report["held_out"] == 40 * 4
+    assert report["accuracy"] < 0.7
+    assert "few_pairs" not in report
+
+
+def test_a_handful_of_pairs_is_asked_about_on_both_sides_and_the_report_says_so():
+    """Of rock, paper and scissors no pair can be left out; these are answered again."""
+    one, other = np.random.default_rng(0).integers(0, 3, (2, 400))
+    report = fit_margin(Comparisons(np.eye(3)[one], np.eye(3)[other], BEATS[one, other]), **QUICK).report
+    assert report["few_pairs"] == 6
+    assert report["accuracy"] == 1.0
+    said = " ".join(summary(report).split())
+    assert "none incomparable; of 6 pairs, too few to hold whole ones out: both parts are about the" in said
+    x, y = pairs(40)
+    alone = fit_margin(Comparisons(x, y, np.sign(x[:, 0] - y[:, 0])), **QUICK).report
+    assert "few_pairs" not in alone, "few, but none of them twice"
+    assert "too few" not in summary(alone)
 
 
 # --- faults -----------------------------------------------------------------------------------------------
@@ -115,6 +158,8 @@ def test_too_little_is_said():
         fit_margin(Comparisons.of_segments(x, same, Segments.of_single(np.ones(30, int)), ["first"] * 30))
     with pytest.raises(InputError, match="all comparisons are of one pair"):
         fit_margin(Comparisons.of_segments(x, same, same, ["equal"] * 30))
+    with pytest.raises(InputError, match="all comparisons are of one pair"):
+        fit_margin(Comparisons(np.tile(x[0], (30, 1)), np.tile(y[0], (30, 1)), ["first"] * 30))
     with pytest.raises(InputError, match="all alike in what is read of them: features"):
         fit_margin(Comparisons(np.ones((30, 2)), np.ones((30, 2)), ["first"] * 30))
     ended = Segments(np.arange(30), np.zeros(30, int), np.ones(30, int))

@@ -9,10 +9,11 @@ import mdcontest as mdc
 from fitted_margins import MODELS, STEP, extended_matrix, random_margin, sigmoid
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin
-from mdcontest.margins.base import averaged
+from mdcontest.margins.sums import averaged
 from mdcontest.outcomes import Outcomes
-from mdcontest.preferences import Segments
+from mdcontest.preferences import Segments, fit_margin
 from mdcontest.tasks.corridor import corridor_contest
+from played import played_dataset
 
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 """Networks compute in float32."""
@@ -191,3 +192,14 @@ def test_a_finite_contest_of_a_learned_margin(model, tmp_path):
     stored = mdc.load_contest(tmp_path / "contest.json")
     np.testing.assert_allclose(stored.margin.matrix(), contest.margin.matrix(), atol=1e-6)
     assert mdc.verify(stored, solution)
+
+
+def test_a_margin_of_a_dataset_stands_in_a_contest_where_it_reads_states_and_actions(tmp_path):
+    """Which is all that outcomes of a contest are; the error says so."""
+    dataset = played_dataset(tmp_path / "d", "RPSCorridor", pairs=200)
+    corridor, quick = corridor_contest(), {"members": 1, "updates": 50, "penalty": 1e-3}
+    whole = fit_margin(dataset, **quick)
+    with pytest.raises(InputError, match=r"no 'next_obs' .* to read, only obs, action; fit .* inputs= of these"):
+        mdc.Contest(corridor.transitions, corridor.start, whole)
+    margin = fit_margin(dataset, inputs=["obs", "action"], **quick)
+    assert mdc.Contest(corridor.transitions, corridor.start, margin).margin.matrix().shape == (9, 9)

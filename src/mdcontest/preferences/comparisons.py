@@ -9,13 +9,14 @@ same trajectory hold it once. A segment may run beyond the end of an episode tha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mdcontest.arrays import Array, Ints, Mask
+from mdcontest.arrays import Array, Ints, Mask, is_whole
 from mdcontest.errors import InputError
 from mdcontest.margins.reading import as_finite
 from mdcontest.outcomes import Outcomes, concatenate
@@ -83,6 +84,8 @@ class Comparisons:
     second: Segments
     target: Array
     """P(first ≻ second) as labelled, shape [n]; NaN where somebody could not say."""
+    by_content = False
+    """Whether every entry has rows of its own, so that only what they hold tells that segments are the same."""
 
     def __init__(self, first: Any, second: Any, label: Any) -> None:
         one, other = _batch(first, "first"), _batch(second, "second")
@@ -90,6 +93,7 @@ class Comparisons:
             raise InputError(f"first has {len(one[1])} entries, second {len(other[1])}; they are compared one by one")
         later = Segments(other[1].start + len(one[0]), other[1].length, other[1].ended)
         self._hold(_joined(one[0], other[0]), one[1], later, label)
+        self.by_content = True
 
     @classmethod
     def of_segments(cls, outcomes: Outcomes | Array, first: Segments, second: Segments, label: Any) -> Comparisons:
@@ -112,11 +116,19 @@ class Comparisons:
         return len(self.first)
 
     def __getitem__(self, rows: Any) -> Comparisons:
-        """Some of the pairs, over the same table."""
+        """Some of the pairs, or one, over the same table."""
+        rows = [rows] if is_whole(rows) else rows
         made = Comparisons.__new__(Comparisons)
         made.outcomes, made.first, made.second = self.outcomes, self.first[rows], self.second[rows]
-        made.target = self.target[rows]
+        made.target, made.by_content = self.target[rows], self.by_content
         return made
+
+    @functools.cached_property
+    def pair_numbers(self) -> Ints:
+        """Numbers from 0, the same for comparisons of the same two segments, whichever way round, shape [n]."""
+        by = _numbers_by_content if self.by_content else _numbers_by_rows
+        ids = np.reshape(by(self.outcomes, self.first, self.second), (2, -1))
+        return np.unique(np.sort(ids, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
 
     def used(self) -> Ints:
         """Rows of the table that some comparison is about."""
@@ -135,6 +147,7 @@ class Comparisons:
 def _batch(values: Any, what: str) -> tuple[Outcomes | Array, Segments]:
     """A batch as a table and the segments in it."""
     if isinstance(values, Outcomes):
+        _require_equal_lengths(values, what)
         return values, Segments.of_single(np.arange(len(values)))
     array = as_finite(values, what)
     if array.ndim == 1:
@@ -148,14 +161,66 @@ def _batch(values: Any, what: str) -> tuple[Outcomes | Array, Segments]:
     raise InputError(f"{what} must be Outcomes or have shape (n, d) or (n, steps, d), got {array.shape}")
 
 
+def _require_equal_lengths(outcomes: Outcomes, what: str) -> None:
+    """An error for a field that has not one row an outcome."""
+    for name, values in outcomes.columns().items():
+        if np.ndim(values) == 0 or len(values) != len(outcomes):
+            found = f"{len(values)} rows" if np.ndim(values) else "no rows"
+            raise InputError(f"{what}'s {name} has {found}, its obs {len(outcomes)}; there must be one an outcome")
+
+
+def _require_same_columns(one: Outcomes, other: Outcomes) -> None:
+    """An error for outcomes that cannot stand in one table."""
+    ours, theirs = ({name: np.shape(values)[1:] for name, values in side.columns().items()} for side in (one, other))
+    if ours.keys() != theirs.keys():
+        raise InputError(
+            f"first's outcomes have {', '.join(ours)}, second's {', '.join(theirs)}; leave out what one side lacks"
+        )
+    for name, shape in ours.items():
+        if theirs[name] != shape:
+            raise InputError(f"first's {name} has the shape {shape} an outcome, second's {theirs[name]}")
+
+
 def _joined(one: Outcomes | Array, other: Outcomes | Array) -> Outcomes | Array:
     if isinstance(one, Outcomes) and isinstance(other, Outcomes):
+        _require_same_columns(one, other)
         return concatenate([one, other])
     if isinstance(one, Outcomes) or isinstance(other, Outcomes):
         raise InputError("first and second must both be Outcomes, or both arrays")
     if one.shape[1] != other.shape[1]:
         raise InputError(f"first has {one.shape[1]} features an outcome, second {other.shape[1]}")
     return np.concatenate([one, other])
+
+
+def _numbers_by_rows(outcomes: Outcomes | Array, first: Segments, second: Segments) -> Ints:
+    """Numbers of all segments, the same for the same rows of the table, shape [2n]."""
+    sides = [np.stack([side.start, side.length, side.ended], axis=1) for side in (first, second)]
+    return np.unique(np.concatenate(sides), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _numbers_by_content(outcomes: Outcomes | Array, first: Segments, second: Segments) -> Ints:
+    """Numbers of all segments in order of appearance, the same where their steps hold the same, shape [2n]."""
+    row = _row_numbers(outcomes)
+    seen: dict[tuple[bytes, int], int] = {}
+    keys = (
+        (row[start : start + length].tobytes(), ended)
+        for side in (first, second)
+        for start, length, ended in zip(side.start, side.length, side.ended, strict=True)
+    )
+    return np.array([seen.setdefault(key, len(seen)) for key in keys])
+
+
+def _row_numbers(outcomes: Outcomes | Array) -> Ints:
+    """Numbers of the rows of a table, the same for rows that hold the same in all their columns."""
+    number = np.zeros(len(outcomes), np.int64)
+    for values in outcomes.columns().values() if isinstance(outcomes, Outcomes) else [outcomes]:
+        array = np.asarray(values).reshape(len(outcomes), -1)
+        if array.size and not array.dtype.hasobject:  # objects have no content to look at, and are read by no margin
+            array = np.ascontiguousarray(array + 0.0 if array.dtype.kind == "f" else array)  # -0.0 is 0.0
+            whole = array.view(np.dtype((np.void, array.itemsize * array.shape[1])))[:, 0]
+            each = np.unique(whole, return_inverse=True)[1]
+            number = np.unique(number * len(outcomes) + each, return_inverse=True)[1]
+    return number
 
 
 def concatenate_comparisons(parts: Sequence[Comparisons]) -> Comparisons:
@@ -168,6 +233,7 @@ def concatenate_comparisons(parts: Sequence[Comparisons]) -> Comparisons:
             mine.append(Segments(theirs.start + shift, theirs.length, theirs.ended))
     made = Comparisons.__new__(Comparisons)
     made.outcomes, made.target = table, np.concatenate([part.target for part in parts])
+    made.by_content = any(part.by_content for part in parts)
     made.first, made.second = (
         Segments(*(np.concatenate([getattr(s, name) for s in side]) for name in ("start", "length", "ended")))
         for side in (first, second)

@@ -164,7 +164,7 @@ class Dataset:
     # --- comparisons --------------------------------------------------------------------------------------
 
     def add_comparisons(self, comparisons: Iterable[Comparison]) -> int:
-        """Store what does not hold yet, in one new part; how many are new."""
+        """Store what does not hold yet, in one new part; how many are new, of which revised answers are none."""
         known = self.index()
         given = [self.checked(comparison, known) for comparison in comparisons]
         self._log.refresh()

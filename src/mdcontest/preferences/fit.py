@@ -36,7 +36,9 @@ SPREAD_PAIRS = 4000
 """Random pairs of outcomes over which a member's spread is measured."""
 ROUNDING = 1e-12
 """Mean squares smaller than this share of a member's spread are none."""
+ONE_PAIR = "all comparisons are of one pair: some other pairs are needed to hold out"
 FEWEST = 10
+"""Comparisons to fit a margin to, and pairs to be held out whole where equal segments are told by what they hold."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,9 @@ class _Fit:
         if not (self.reader.low < self.reader.high).any():
             read = ", ".join(field.name for field in self.reader.fields)
             raise InputError(f"the outcomes that are compared are all alike in what is read of them: {read}")
+        self.few_pairs = few_pairs(self.decided, settings.held_out)
+        if self.few_pairs == 1:
+            raise InputError(ONE_PAIR)
         self.inputs = self.reader.read(data.outcomes)
 
     def _rng(self, *which: int) -> np.random.Generator:
@@ -179,6 +184,7 @@ class _Fit:
         ensemble = Ensemble(self.settings.model, self.reader, members, stretch / spread, self.settings.noise, ended)
         report = diagnose(margin_of(ensemble, {}), self.fitted_to, self.held_out, self._rng(3))
         said = {"seed": self.seed, "incomparable": self.incomparable, "penalty": penalty, "penalties": tried}
+        said |= {"few_pairs": self.few_pairs} if self.few_pairs else {}
         return margin_of(ensemble, said | {"updates": updates, "settings": _plain(self.settings)} | report)
 
     def _choose_penalty(self, updates: int) -> tuple[float, list[dict[str, float]]]:
@@ -264,16 +270,31 @@ def _whole_chunks(updates: int) -> int:
 
 
 def split(data: Comparisons, share: float, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:
-    """Two parts, all comparisons of the same pair of segments in the same one, whichever way round it was shown."""
-    sides = [np.stack([side.start, side.length, side.ended], axis=1) for side in (data.first, data.second)]
-    ids = np.unique(np.concatenate(sides), axis=0, return_inverse=True)[1].reshape(2, -1)
-    pair = np.unique(np.sort(ids, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+    """Two parts, all comparisons of the same pair of segments in the same one, whichever way round it was shown.
+
+    Where equal segments stand at rows of their own and their pairs are few, each comparison is drawn for itself.
+    """
+    pair = data.pair_numbers
+    if few_pairs(data, share):
+        pair = np.arange(len(data))
     order = rng.permutation(int(pair.max()) + 1)
     number = min(max(1, round(share * len(order))), len(order) - 1)
     if number < 1:
-        raise InputError("all comparisons are of one pair: some other pairs are needed to hold out")
+        raise InputError(ONE_PAIR)
     held_out = np.isin(pair, order[:number])
     return data[np.flatnonzero(~held_out)], data[np.flatnonzero(held_out)]
+
+
+def few_pairs(data: Comparisons, share: float) -> int:
+    """How many pairs there are if each is compared twice or more, and they are too few to hold whole ones out; else 0.
+
+    That is how a handful of known outcomes is compared: without one of three pairs nothing is known of it, and what is
+    asked is how people answer about these, not what they would say about others.
+    """
+    if not data.by_content:
+        return 0  # their pairs are told by rows, and are held out whole however few they are
+    pairs = int(data.pair_numbers.max()) + 1
+    return pairs if pairs <= len(data) / 2 and share * pairs < FEWEST else 0
 
 
 def best_stretch(margin: Array, target: Array, noise: float) -> float:

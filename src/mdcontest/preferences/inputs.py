@@ -93,7 +93,9 @@ class InputReader:
             raise InputError(f"{name} reaches {np.abs(raw).max():.3g}, too large to be standardised; rescale it")
         # A constant, up to rounding, stays zero, and what differs from it is seen to.
         rounding = np.concatenate([np.full(field.width, _rounding(z, field.name)) for field in fields])
-        constant = np.ptp(raw, axis=0) <= rounding * np.abs(raw).max(axis=0)
+        spread = np.ptp(raw, axis=0)
+        constant = spread <= rounding * np.abs(raw).max(axis=0)
+        deviation = np.where(deviation == 0, spread, deviation)  # the squares of numbers below 1e-162 vanish
         deviation[constant] = 1.0
         quantiles = np.quantile(raw, np.linspace(0, 1, KNOTS), axis=0)
         quantiles[:, constant] = raw[:1, constant]
@@ -181,7 +183,10 @@ def _column(z: Outcomes | Array, name: str) -> NDArray[Any]:
     if key and isinstance(values, Mapping):
         values = values.get(key)
     if values is None or isinstance(values, Mapping):
-        raise InputError(f"the outcomes have no {name!r} for the learned margin to read")
+        raise InputError(
+            f"the outcomes have no {name!r} for the learned margin to read, only {', '.join(z.columns())}; fit a "
+            "margin that is to compare them to such outcomes, with inputs= of these"
+        )
     return np.asarray(values)
 
 

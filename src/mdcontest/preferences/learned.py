@@ -16,8 +16,8 @@ import numpy as np
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin, RewardDifference
-from mdcontest.margins.base import averaged, blocks
 from mdcontest.margins.pairwise import SymmetricBlocks
+from mdcontest.margins.sums import averaged, blocks
 from mdcontest.outcomes import Outcomes
 from mdcontest.preferences.comparisons import Comparisons, Segments
 from mdcontest.preferences.ensemble import Ensemble

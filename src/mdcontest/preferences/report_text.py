@@ -104,7 +104,10 @@ def _fitted(report: Mapping[str, Any]) -> str:
 def _counts(report: Mapping[str, Any]) -> str:
     incomparable = report["incomparable"]
     left_out = f", {incomparable} left out as incomparable" if incomparable else ", none incomparable"
-    return f"{report['fitted_to']} fitted to, {report['held_out']} held out{left_out}"
+    text = f"{report['fitted_to']} fitted to, {report['held_out']} held out{left_out}"
+    if few := report.get("few_pairs"):
+        text += f"; of {few} pairs, too few to hold whole ones out: both parts are about the same ones"
+    return text
 
 
 def _accuracy(report: Mapping[str, Any]) -> str:

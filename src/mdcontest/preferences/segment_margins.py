@@ -15,8 +15,8 @@ import numpy as np
 from mdcontest.arrays import Array, Ints
 from mdcontest.errors import InputError
 from mdcontest.margins import Margin
-from mdcontest.margins.base import blocks
 from mdcontest.margins.pairwise import SymmetricBlocks
+from mdcontest.margins.sums import blocks
 from mdcontest.preferences.comparisons import Segments
 from mdcontest.tasks import Task
 from mdcontest.tasks.faults import guarded_margin

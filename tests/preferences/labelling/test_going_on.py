@@ -29,7 +29,7 @@ async def answer_some(session, count):
     """Answer `count` pairs; what was given."""
     done = []
     for _ in range(count):
-        done.append((await held(session, "Ada", seconds=3.0))[0])
+        done.append((await held(session, "Ada", seconds=30.0))[0])
         await session.answer("Ada", done[-1].id, "first", done[-1].id, None)
     return done
 

@@ -197,9 +197,13 @@ def test_clips_that_cannot_be_made_are_left_out_and_said(dataset, capsys):
 
 
 async def _more(session):
-    for _ in range(100):
+    """What Ada has in hand; nothing once the session has said for a while that there is nothing more."""
+    quiet = 0
+    while quiet < 100:
         if found := await session.hold("Ada"):
             return found
+        message = session.nothing_left()
+        quiet += "no more pairs" in message or "Thank you" in message
         await asyncio.sleep(0.01)
     return []
 

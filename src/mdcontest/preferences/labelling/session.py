@@ -84,6 +84,7 @@ class Session:
         self._failed: dict[Place, str] = {}
         self._in_a_row = 0
         self._wanted = asyncio.Event()
+        self._exhausted = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -175,7 +176,7 @@ class Session:
         lost = not all(map(self._is_filmed, self.queue.needed(now)))
         if self.queue.free(now) and not lost:
             return "There are pairs, but none that you have not seen. Others may add more; this page looks for them."
-        if lost or (self.choice.places >= 2 and self._wanted.is_set()):
+        if lost or (self.choice.places >= 2 and self._wanted.is_set() and not self._exhausted):
             return "The next clips are being filmed."
         left_out = f" {self.choice.left_out}." if self.choice.left_out else ""
         return f"There are no more pairs at the moment.{left_out} This page looks for new ones by itself."
@@ -207,6 +208,7 @@ class Session:
         if free < wanted and not self.queue.reached:
             self._wanted.set()
             drawn = await asyncio.to_thread(self.choice.draw, 2 * wanted - free, self._is_known)
+            self._exhausted = not drawn
             for pair in drawn:
                 await self._offer(pair)
             self._wanted.clear()

@@ -257,7 +257,7 @@ async function start() {
   const name = read("mdcontest.name");
   if (name) setName(name);
   else askName();
-  setInterval(() => { if (!page.current) look(); }, LOOK_EVERY);
+  setInterval(() => { if (!page.current || !$("lost").hidden) look(); }, LOOK_EVERY);
   setInterval(() => { if (!document.hidden) look(); }, ALIVE_EVERY);
 }
 
