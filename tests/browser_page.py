@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from browser import Browser
 
-TIMEOUT = 30.0  # seconds for one command, a load or a wait
+TIMEOUT = 120.0  # seconds for one command, a load or a wait
 MODIFIERS = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 # Keys with a name: their virtual key code, and the text they type.
 KEYS = {

@@ -86,7 +86,7 @@ def pause(seconds):
     threading.Event().wait(seconds)
 
 
-def wait_until(holds, seconds=60.0, step=0.02):
+def wait_until(holds, seconds=180.0, step=0.02):
     """Whether it came to hold in time."""
     for _ in range(int(seconds / step)):
         if holds():

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import mdcontest as mdc
 from mdcontest.commands import finite, fitting, judging, labelling, playing, preferring, sweeping, training
@@ -63,8 +63,22 @@ def _demo(options: argparse.Namespace) -> int:
     return run_demo(Path(options.out), options.iterations, options.steps, options.jobs)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Of one command, or of all: wrong flags are one line, as other bad input is, and it says where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"mdcontest: error: {message}; see {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """A command finds its own unknown flags: argparse leaves them to the parser of all, which has other help."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mdcontest",
         description="Decision problems given by pairwise preferences: solve finite ones, train policies on others.",
         epilog="Exit codes: 0 done; 1 not solved to tolerance, refuted, or a run failed; 2 bad input.",

@@ -10,6 +10,7 @@ import pytest
 
 import mdcontest as mdc
 from mdcontest.cli import main
+from sweeps import one_clear_line
 
 
 def record_of(**changes):
@@ -163,6 +164,8 @@ def test_files_of_runs_datasets_and_margins_are_not_replaced(run, contest_file, 
     code, _, err = run(*(a.replace("{contest}", str(contest_file)) for a in arguments), "--out", owned / place)
     assert code == 2
     assert f"in {owned}; name another file" in err
+    (link := tmp_path / "link.json").symlink_to(owned / place)  # which would be written to
+    assert run(*(a.replace("{contest}", str(contest_file)) for a in arguments), "--out", link)[0] == 2
     assert (owned / place).read_text() == "mine"
     assert run("example", "corridor", "--out", owned / "new.json")[0] == 0
 
@@ -174,7 +177,9 @@ def test_usage_errors_are_two(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "usage: mdcontest" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert one_clear_line(err), err
+    assert err.endswith(f"; see mdcontest{' solve' if arguments[:1] == ['solve'] else ''} --help\n")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere; simulated below")

@@ -164,5 +164,6 @@ def test_usage_errors_are_two(arguments, message, capsys):
         main(arguments)
     assert caught.value.code == 2
     err = capsys.readouterr().err
-    assert "usage: mdcontest" in err
+    assert one_clear_line(err), err
+    assert err.endswith(f"; see mdcontest {arguments[0]} --help\n")
     assert message in err

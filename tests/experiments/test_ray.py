@@ -78,7 +78,7 @@ class Cluster:
                 start_new_session=True,
             )
         self.nodes.append(node)
-        assert wait_until(lambda: "Ray runtime started" in said.read_text() or node.poll() is not None, 60)
+        assert wait_until(lambda: "Ray runtime started" in said.read_text() or node.poll() is not None, 180)
         assert node.poll() is None, said.read_text()
 
     def raylet(self, node):
@@ -221,7 +221,7 @@ SWEEP = ["sweep", "--tasks", "RPSCorridor", *TINY, "--steps", 64]
 def test_no_cluster_is_one_clear_line(address, message, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed here: pip install 'mdcontest[ray]'")
     environment = os.environ | {"RAY_TMPDIR": str(tmp_path)}  # where auto looks for clusters
-    code, said, err = run(*SWEEP, "--ray", address, "--out", tmp_path / "runs", env=environment, timeout=60)
+    code, said, err = run(*SWEEP, "--ray", address, "--out", tmp_path / "runs", env=environment, timeout=180)
     assert (code, said) == (2, "")
     assert one_clear_line(err), err
     assert message in err

@@ -13,6 +13,7 @@ from mdcontest.experiments.store import GAPS_COLUMNS, RUNS_COLUMNS, Store
 from mdcontest.experiments.stored import Run
 from mdcontest.learn import PPO, HPIClip, load_agent
 from mdcontest.tables import read_table
+from report.stores import write_run
 from sweeps import snapshot
 
 TINY = {"num_steps": 64, "minibatches": 2, "epochs": 1, "hidden": (8,)}
@@ -152,6 +153,30 @@ def test_a_damaged_run_is_left_out_and_named(name, copied):
     assert snapshot(copied) == before, "reading changes nothing"
 
 
+REPLACEABLE = {
+    "episodes.parquet": "without that file the same is read from episodes.csv",
+    "progress.parquet": "without that file the same is read from progress.csv",
+    "gaps/step0000000128_mixture_00000000.json": "without that file mdcontest gap, or the sweep, measures it anew",
+    "behaviour/step0000000128_mixture.parquet": "without that file mdcontest trace, or the sweep, samples it anew",
+}
+
+
+@pytest.mark.parametrize("name", REPLACEABLE)
+def test_a_damaged_file_that_can_be_done_without_is_told_from_the_others(name, copied):
+    whole = Run(copied / "PPO1")
+    path = copied / "PPO1" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"PAR1")
+    (problem,) = Store(copied).problems
+    assert str(path) in problem
+    assert problem.endswith(REPLACEABLE[name])
+    path.unlink()
+    store = Store(copied)
+    assert store.problems == []
+    assert list(store.runs[3].episodes["return"]) == list(whole.episodes["return"])
+    assert list(store.runs[3].progress["entropy"]) == list(whole.progress["entropy"])
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("task", 3), ("algorithm", None), ("seed", "x"), ("settings", 1), ("versions", 5), ("steps_asked", None)],
@@ -229,6 +254,42 @@ def test_variants_by_length_task_and_lists(tmp_path):
     assert names[2] == "hpi-clip hidden=[8, 8] steps=256"
     assert len(set(names)) == 5
     assert "task.end=0.2" in names[4]
+
+
+OWN = {"horizon": None, "env_settings": {}, "info_keys": [], "ended": None, "margin": "Pairwise"}
+
+
+def test_tasks_of_one_name_that_differ_are_not_averaged(tmp_path):
+    """By what run.json says of tasks that the registry does not make; it makes none of them here."""
+    write_run(tmp_path, "Mine", "hpi-clip", 0, name="a", parts=OWN)
+    write_run(tmp_path, "Mine", "hpi-clip", 1, name="b", parts=OWN)
+    write_run(tmp_path, "Mine", "hpi-clip", 2, name="c", parts=OWN | {"ended": -1.0})
+    write_run(tmp_path, "Mine", "hpi-clip", 3, name="d", parts=OWN | {"margin": "RewardDifference"})
+    write_run(tmp_path, "Mine", "hpi-clip", 4, name="e", parts=OWN | {"horizon": 3}, env="Other")
+    found = [run.variant for run in Store(tmp_path).runs]
+    assert found[0] == found[1] == "hpi-clip task.env=Mine task.margin=Pairwise task.ended=None task.horizon=None"
+    assert len(set(found)) == 4
+    assert "task.ended=-1 " in found[2]
+    assert "task.margin=RewardDifference" in found[3]
+    assert "task.env=Other" in found[4]
+
+
+def test_a_registered_task_with_something_changed_is_another(tmp_path):
+    for seed in (0, 1):
+        write_run(tmp_path, "InvertedPendulum-v5", "hpi-clip", seed)
+        write_run(tmp_path, "InvertedPendulum-v5", "hpi-clip", seed, name=f"changed{seed}", parts=OWN)
+    found = {run.name: run.variant for run in Store(tmp_path).runs}
+    assert sorted(set(found.values())) == [
+        "hpi-clip task.registered=False task.margin=Pairwise",
+        "hpi-clip task.registered=True task.margin=None",
+    ]
+    assert found["changed0"] == found["changed1"]
+
+
+def test_parts_of_a_task_that_are_no_table(tmp_path):
+    write_run(tmp_path, "Mine", "hpi-clip", 0)
+    change(write_run(tmp_path, "Mine", "hpi-clip", 1), task={"name": "Mine", "settings": None, "parts": 3})
+    assert "run.json is incomplete" in Store(tmp_path).problems[0]
 
 
 def test_the_papers_settings_are_one_choice(tmp_path):

@@ -144,9 +144,34 @@ def test_follow_ups_at_the_right_steps():
         assert not any(one.then for one in job.then)
 
 
+def test_a_clone_that_no_run_keeps_outcomes_for_is_found_before_anything_starts():
+    content = {"tasks": "RPSCorridor", "settings": SETTINGS, "gap": {"returned": "mixture,cloned"}}
+    with pytest.raises(
+        InputError, match=r"RPSCorridor hpi-clip with returned = mixture keeps nothing to clone from; put"
+    ):
+        make_sweep(content).jobs(OUT)
+    (job,) = make_sweep(content | {"settings": SETTINGS | {"returned": "cloned"}}).jobs(OUT)
+    assert [gap.content["returned"] for gap in job.then] == ["mixture", "cloned"]
+    varied = content | {"grid": {"returned": ["cloned", "last"]}}
+    with pytest.raises(InputError, match="with returned = last keeps nothing"):
+        make_sweep(varied).jobs(OUT)
+
+
 def test_a_run_of_less_than_one_iteration_has_one():
     (job,) = make_sweep({"tasks": "RPSCorridor", "settings": SETTINGS, "steps": 3, "gap": {"every": 64}}).jobs(OUT)
     assert [gap.content["steps"] for gap in job.then] == [64]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"gap": {"every": 63}}, r"every = 63 in \[gap\] \(--gap-every\) is less than one iteration of 64 steps; ask"),
+        ({"trace_every": 1}, r"trace_every = 1 \(--trace-every\) is less than one iteration of 64 steps; ask"),
+    ],
+)
+def test_steps_of_less_than_one_iteration_are_named_as_they_were_asked_for(asked, said):
+    with pytest.raises(InputError, match=said):
+        make_sweep({"tasks": "RPSCorridor", "settings": SETTINGS, **asked}).jobs(OUT)
 
 
 def test_nothing_to_trace_on_a_task_without_a_picture():

@@ -109,4 +109,6 @@ def test_usage_errors(flags, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["sweep", "--tasks", "RPSCorridor", *flags])
     assert caught.value.code == 2
-    assert "usage: mdcontest" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert one_clear_line(err), err
+    assert err.endswith("; see mdcontest sweep --help\n")

@@ -20,7 +20,7 @@ from mdcontest.learn.export import (
     identity_columns,
 )
 from mdcontest.learn.logs import Logs, Progress
-from mdcontest.learn.runs import DESCRIPTION, FORMAT
+from mdcontest.learn.runs import DESCRIPTION, FORMAT, JUDGED_BY_RETURN
 from mdcontest.settings import Settings
 from mdcontest.tables import write_table
 
@@ -44,22 +44,28 @@ def write_run(
     done: int | None = None,
     task_settings: dict | None = None,
     learned: str | None = None,
+    parts: dict | None = None,
+    env: str | None = None,
+    by_return: bool | None = None,
     **settings,
 ) -> Path:
     """One run's folder: `margins` are one number an iteration, `done` steps so far.
 
     `episodes` are their steps and returns, and how long each is, if not one step.
     `learned` is the digest of the margin it was trained on, if not the task's own.
+    `parts` are those of a task that the registry does not make; `by_return` None is a run from before that entry.
     """
     own = Settings(**settings).record()
     folder = out / (name or f"{task}_{algorithm}_seed{seed}_{abs(hash_of(own)):08x}")
     folder.mkdir(parents=True)
     description = {
-        "task": {"name": task, "registered": True, "settings": task_settings or {}, "env": task}
-        | ({"margin": learned} if learned else {}),
+        "task": {"name": task, "registered": parts is None, "settings": task_settings or {}, "env": env or task}
+        | ({"margin": learned} if learned else {})
+        | ({"parts": parts} if parts else {}),
         "algorithm": algorithm,
         "seed": seed,
         "settings": own,
+        **({} if by_return is None else {JUDGED_BY_RETURN: by_return}),
         "steps_asked": target,
         "checkpoint_every": 10,
         "tensorboard": False,

@@ -73,7 +73,8 @@ def refuse_parts(flag: str, name: str) -> None:
     target = Path(os.path.abspath(name))
     if not os.path.lexists(target):
         return
-    for folder in target.parents[:DEPTH]:
+    linked = Path(os.path.realpath(target))  # what is written to where the name is a link
+    for folder in (*target.parents[:DEPTH], *linked.parents[:DEPTH]):
         for description, what in DESCRIPTIONS.items():
             if (folder / description).is_file():
                 raise InputError(f"{flag} {name} is part of the {what} in {folder}; name another file")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mdcontest.errors import FileFormatError
+from mdcontest.errors import FileFormatError, what_helps
 from mdcontest.gap.bracket import GapBracket
 from mdcontest.gap.curve import BEHAVIOUR, BEHAVIOUR_COLUMNS, BEHAVIOUR_FORMAT, GAPS, OWN, read_gap
 from mdcontest.learn.export import (
@@ -21,7 +21,7 @@ from mdcontest.learn.export import (
     read_log,
 )
 from mdcontest.learn.logs import Logs
-from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
+from mdcontest.learn.runs import DESCRIPTION, FINISHED, JUDGED_BY_RETURN, read_description
 from mdcontest.tables import read_table
 
 
@@ -47,6 +47,8 @@ class Run:
             self.algorithm, self.seed = str(self.description["algorithm"]), int(self.description["seed"])
             self.settings: dict[str, Any] = dict(self.description["settings"])
             self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
+            self.task_parts: dict[str, Any] = _parts(self.description)
+            """What else run.json says its task is made of."""
             self.learned = self.description["task"].get("margin")
             """Tells learned margins apart; None where it was trained on the task's own."""
             self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
@@ -60,6 +62,11 @@ class Run:
         """What its learned margin is called among the store's; all the same where each seed has one."""
         self.variant = self.algorithm
         """The algorithm, and what tells its runs on this task apart from others in the store."""
+
+    @property
+    def task_choices(self) -> dict[str, Any]:
+        """Everything by which files tell tasks of one name apart, under names of its own."""
+        return {f"task.{key}": value for key, value in (self.task_settings | self.task_parts).items()}
 
     @property
     def is_finished(self) -> bool:
@@ -79,7 +86,8 @@ class Run:
         """From the table of a finished run, from the growing CSV file of any other."""
         own = {name: kind for name, kind in schema.items() if name not in IDENTITY}
         if self.is_finished and (self.folder / file).is_file():
-            found = read_table(self.folder / file, format, schema)
+            with what_helps(f"without that file the same is read from {log}"):
+                found = read_table(self.folder / file, format, schema)
             return {name: found[name] for name in own}
         return read_log(self.folder / log, own)
 
@@ -104,7 +112,8 @@ class Run:
     def behaviour(self) -> list[dict[str, Any]]:
         """What its policies do, one table a step."""
         files = sorted((self.folder / BEHAVIOUR).glob("step*.parquet"))
-        return [read_table(path, BEHAVIOUR_FORMAT, BEHAVIOUR_COLUMNS) for path in files]
+        with what_helps("without that file mdcontest trace, or the sweep, samples it anew"):
+            return [read_table(path, BEHAVIOUR_FORMAT, BEHAVIOUR_COLUMNS) for path in files]
 
     @property
     def steps(self) -> int:
@@ -115,3 +124,13 @@ class Run:
     @property
     def identity(self) -> list[Any]:
         return [self.name, self.task, self.algorithm, self.seed]
+
+
+def _parts(description: dict[str, Any]) -> dict[str, Any]:
+    """Where the task came from; of one that the registry does not make, also its parts, but for those left empty."""
+    task = description["task"]
+    made = {"env": task.get("env"), "registered": task.get("registered")}
+    if task.get("registered"):
+        return made
+    parts = {JUDGED_BY_RETURN: description.get(JUDGED_BY_RETURN), **dict(task.get("parts") or {})}
+    return made | {key: value for key, value in parts.items() if value not in (None, [], {})}

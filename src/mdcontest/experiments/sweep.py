@@ -31,13 +31,15 @@ from mdcontest.experiments.jobs import Job, gap_job, trace_job, train_job
 from mdcontest.gap.curve import OWN, GapRequest, has_behaviour, points
 from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn.algorithms import ALGORITHMS
-from mdcontest.learn.past import KINDS
+from mdcontest.learn.past import CLONED, KINDS
 from mdcontest.learn.spec import RunSpec
 from mdcontest.preferences.asked import ASK
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import algorithm_name, read_seeds
 
 MAX_BYTES = 1 << 20
+GAP_EVERY, TRACE_EVERY = "every = {} in [gap] (--gap-every)", "trace_every = {} (--trace-every)"
+"""How a sweep is asked for brackets and samples, in its file and by flags."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +126,18 @@ class Sweep:
         total = max(1, spec.steps // batch) * batch
         label, found = f"{spec.task} {spec.algorithm} {spec.seed}", list[Job]()
         if self.trace_every is not None and has_behaviour(task):
-            at = [0, *points(total, batch, self.trace_every)]  # and what it did before it learned anything
+            at = [0, *points(total, batch, self.trace_every, TRACE_EVERY)]  # and what it did before it learned anything
             found.append(trace_job(spec.folder, at, settings.returned, label))
         if self.gap is not None:
             how = GapSettings(**self.gap.how)
             kinds = self.gap.returned or [settings.returned]
-            for step, kind in itertools.product(points(total, batch, self.gap.every), kinds):
+            if CLONED in kinds and settings.returned != CLONED:  # hours before it would be noticed
+                raise InputError(
+                    f"[gap] asks for the cloned policy, and {spec.task} {spec.algorithm} with returned = "
+                    f'{settings.returned} keeps nothing to clone from; put returned = "{CLONED}" into [settings], or '
+                    "ask for the mixture, which needs nothing"
+                )
+            for step, kind in itertools.product(points(total, batch, self.gap.every, GAP_EVERY), kinds):
                 request = GapRequest(spec.folder, step, kind, self.gap.seed, how, self.gap.margin)
                 found.append(gap_job(request, label))
         return tuple(found)

@@ -43,9 +43,8 @@ def _tell_margins_apart(group: list[Run]) -> None:
 
 def _choices(run: Run) -> dict[str, Any]:
     """What was chosen for a run."""
-    own = {f"task.{key}": value for key, value in run.task_settings.items()}
     margin = "own" if run.learned is None else run.learned_as
-    return {**run.settings, **own, "steps": run.target, "margin": margin}
+    return {**run.settings, **run.task_choices, "steps": run.target, "margin": margin}
 
 
 def _follows_paper(run: Run) -> bool:

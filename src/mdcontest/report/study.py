@@ -1,6 +1,6 @@
 """The numbers of a study: curves, the area under them, intervals and verdicts, from the runs of a store.
 
-On tasks whose margin is a difference of rewards, the measure is the return. On others a return says nothing about how
+On tasks whose margin is the environment's reward, the measure is the return. On others a return says nothing about how
 good a policy is; there the measure is minus what a trained best response wins, at the steps with a bracket of the gap.
 """
 
@@ -18,6 +18,7 @@ from mdcontest.experiments.store import Store
 from mdcontest.experiments.stored import Run
 from mdcontest.report import statistics as st
 from mdcontest.report.study_curves import (
+    all_returns_count,
     in_order,
     inverted_grid,
     inverted_of,
@@ -25,7 +26,6 @@ from mdcontest.report.study_curves import (
     natural,
     return_grid,
     return_of,
-    returns_count,
 )
 
 RETURN, INVERTED = "return", "inverted lower bound"
@@ -107,7 +107,7 @@ def make_study(store: Store, baseline: str | None = None) -> Study:
 
 def _study_task(name: str, runs: list[Run], baseline: str | None, notes: list[str]) -> TaskStudy:
     finished = [run for run in runs if run.is_finished]
-    by_return = all(returns_count(run) for run in runs)
+    by_return = all_returns_count(name, runs, notes)
     measure, curve_of = (RETURN, return_of) if by_return else (INVERTED, inverted_of)
     grid = (return_grid if by_return else inverted_grid)(name, finished, notes)
     scores = _score(finished, curve_of, grid, measure, notes) if len(grid) else {}

@@ -10,8 +10,10 @@ import numpy as np
 
 from mdcontest import tasks
 from mdcontest.arrays import Array
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, preview
 from mdcontest.experiments.stored import Run
+from mdcontest.learn.runs import JUDGED_BY_RETURN
+from mdcontest.margins import RewardDifference
 from mdcontest.report import statistics as st
 from mdcontest.report.study_gaps import effort, followed, own_brackets
 from mdcontest.settings import ALGORITHM_NAMES
@@ -34,12 +36,31 @@ def natural(text: str) -> list[tuple[int, str]]:
     return [(len(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", text)]
 
 
-def returns_count(run: Run) -> bool:
-    """Whether the return says how good a policy is on a run's task; unknown tasks are judged by what was measured."""
+def returns_count(run: Run) -> bool | None:
+    """Whether the return says how good a policy is on a run's task; None: the run is older than that entry, and
+    nothing else tells."""
+    said = run.description.get(JUDGED_BY_RETURN)
+    if isinstance(said, bool):
+        return said
+    if not run.task_parts["registered"]:
+        unsaid = RewardDifference.__name__  # of some function: of which?
+        return None if run.task_parts.get("margin", unsaid) == unsaid else False
     try:
-        return tasks.make(run.task, **run.task_settings).is_reward_difference
-    except (InputError, TypeError):
+        return tasks.make(run.task, **run.task_settings).is_judged_by_return
+    except (InputError, TypeError):  # not known here: judged by what was measured
         return not run.gaps
+
+
+def all_returns_count(name: str, runs: list[Run], notes: list[str]) -> bool:
+    """Whether a task can be judged by returns: one run of which they say nothing is enough that it cannot."""
+    counts = [returns_count(run) for run in runs]
+    silent = [run.name for run, count in zip(runs, counts, strict=True) if count is None]
+    if silent:
+        notes.append(
+            f"{name}: {len(silent)} older runs do not say whether their margin is the environment's reward, so returns "
+            f"are not compared: {preview(silent, 4)}; load_agent(FOLDER, task=…).save(FOLDER) adds what one lacks"
+        )
+    return all(counts)
 
 
 def return_grid(name: str, runs: list[Run], notes: list[str]) -> Array:

@@ -35,8 +35,7 @@ def varied_setting(study: TaskStudy) -> tuple[str, dict[str, dict[str, float]]] 
 
 
 def _settings(one: Scores) -> dict[str, Any]:
-    run = one.runs[0]
-    return {**run.settings, **{f"task.{key}": value for key, value in run.task_settings.items()}}
+    return {**one.runs[0].settings, **one.runs[0].task_choices}
 
 
 def setting_figure(study: TaskStudy, styles: Mapping[str, Look]) -> Figure | None:
