@@ -59,9 +59,10 @@ def circle(evidence: Evidence) -> Finding:
         found = [roundness(_positions(run[max(run)]), reach) for run in _to_the_end(evidence, "Reacher-NT", name)]
         if found:
             radius, spread = (student_interval(column) for column in zip(*found, strict=True))
+            radius = replace(radius, high=min(radius.high, 1.0))  # nothing is farther out
             said.append(f"{NAMES[name]}: radius {shown(radius)} of the reach, spread of directions {shown(spread)}")
             good.append(all_of((above(radius, FAR), above(spread, EVEN))))
-    return _judged(said, good, f"more than {FAR} and {EVEN} counts as a circle")
+    return _judged(said, good, f"the mixture of iterates; more than {FAR} and {EVEN} counts as a circle")
 
 
 def more_even(evidence: Evidence) -> Finding:

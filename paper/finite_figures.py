@@ -22,6 +22,8 @@ FIT_PAIRS = 100
 """Smaller programs take what any call takes, so growth is fitted from here on, if two such sizes were measured."""
 FIT_POLICIES = 200
 """The same for games."""
+STAYS = 3.0
+"""A gap that falls by less, while K grows by a hundred and a rate of 1/√K would make it ten, does not converge."""
 FLOOR = 1e-16
 """Gaps below this, relative to the margin's bound, are rounding and may be zero; logarithms are taken of this."""
 LEAST_SHOWN = 1e-6
@@ -197,7 +199,7 @@ def summarise_method(table: Table, method: str) -> dict[str, float]:
 
 
 def summarise_last(table: Table) -> dict[str, float]:
-    """In how many contests the last iterate's gap fell by less than ten from the smallest K to the largest.
+    """In how many contests the last iterate's gap fell by less than STAYS from the smallest K to the largest.
 
     Where the exact solution is deterministic Hedge can converge to it, so contests that need mixing are counted apart.
     """
@@ -208,12 +210,14 @@ def summarise_last(table: Table) -> dict[str, float]:
         np.array([values[(contests == one) & (iterations == count)].item() for one in np.unique(contests)])
         for values, count in ((gaps, iterations.min()), (gaps, iterations.max()), (mixing, iterations.max()))
     )
-    stays = last > first / 10
+    stays = last > first / STAYS
     return {
         "contests": len(last),
         "stays": int(stays.sum()),
         "mixed": int(mixed.sum()),
         "mixed_that_stay": int((stays & mixed).sum()),
+        "growth_of_K": float(iterations.max() / iterations.min()),
+        "largest_fall_mixed": float((first / last)[mixed].max()) if mixed.any() else float("nan"),
         "median_last_over_first": float(np.median(last / first)),
     }
 

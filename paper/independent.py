@@ -3,7 +3,7 @@
 on_sb3.py has the algorithms. Three seeds of 200 000 steps show large differences only. Needs pip install
 stable-baselines3.
 
-python paper/independent.py [--tasks A,B]     (some 10 minutes on two cores for a task; others stay as they are)
+python paper/independent.py [--tasks A,B] [--missing]     (some 10 minutes on two cores for a task; others stay)
 """
 
 from __future__ import annotations
@@ -26,11 +26,24 @@ from mdcontest.tables import read_table, write_table
 
 FORMAT = "mdcontest/paper-independent"
 SCHEMA = {"task": "string", "algorithm": "string", "seed": "int64", "step": "int64", "return": "float64"}
-CASES = {"Hopper-v5": ("hpi-clip", "sppo"), "InvertedPendulum-v5": ("hpi", "sppo")}
-"""Task → whom the paper has ahead of SPPO, or level with it, and we have behind."""
+ARMS: dict[str, tuple[str, dict[str, int]]] = {
+    "hpi-clip": ("hpi-clip", {}),
+    "hpi": ("hpi", {}),
+    "sppo": ("sppo", {}),
+    "hpi-clip, T_C = 64": ("hpi-clip", {"comparison_horizon": 64}),
+    "hpi-clip without outcomes of the first policy": ("hpi-clip", {"first_iterate": 0}),
+}
+"""Name in the table → algorithm, and settings that are not the preset's, named as in this library."""
+CASES = {
+    "Hopper-v5": ("hpi-clip", "hpi", "sppo"),
+    "Walker2d-v5": ("hpi", "sppo"),
+    "InvertedPendulum-v5": ("hpi", "sppo", "hpi-clip", "hpi-clip without outcomes of the first policy"),
+    "Swimmer-v5": ("hpi-clip", "hpi-clip, T_C = 64"),
+}
+"""Task → those whom the paper has in another order than we."""
 SEEDS = (0, 1, 2)
 Job = tuple[str, str, int]
-"""Task, algorithm, seed."""
+"""Task, name of an arm, seed."""
 STEPS, POINTS = 100 * 2048, 20
 
 
@@ -38,8 +51,10 @@ def _rows(job: Job) -> list[dict[str, Any]]:
     from on_sb3 import train
 
     grid = step_grid(STEPS, POINTS)
-    curve = curve_on_grid(*train(*job, STEPS), grid)
-    head = dict(zip(("task", "algorithm", "seed"), job, strict=True))
+    task, arm, seed = job
+    algorithm, settings = ARMS[arm]
+    curve = curve_on_grid(*train(task, algorithm, seed, STEPS, **settings), grid)
+    head = {"task": task, "algorithm": arm, "seed": seed}
     return [head | {"step": int(step), "return": float(value)} for step, value in zip(grid, curve, strict=True)]
 
 
@@ -50,19 +65,23 @@ def _jobs(tasks: Sequence[str]) -> list[Job]:
     return [(task, algorithm, seed) for task in tasks for seed in SEEDS for algorithm in CASES[task]]
 
 
-def _others(path: Path, tasks: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows that are there of other tasks."""
+def _stored(path: Path) -> list[dict[str, Any]]:
+    """Rows that are there."""
     if not path.is_file():
         return []
     table = read_table(path, FORMAT, SCHEMA)
-    rows = [dict(zip(SCHEMA, row, strict=True)) for row in zip(*(table[name] for name in SCHEMA), strict=True)]
-    return [row for row in rows if row["task"] not in tasks]
+    return [dict(zip(SCHEMA, row, strict=True)) for row in zip(*(table[name] for name in SCHEMA), strict=True)]
+
+
+def _job(row: dict[str, Any]) -> Job:
+    return row["task"], row["algorithm"], row["seed"]
 
 
 def main() -> int:
     """Train all and write results/independent.parquet."""
     parser = argparse.ArgumentParser(description="The paper's algorithms on Stable-Baselines3, for a second look.")
     parser.add_argument("--tasks", metavar="A,B", help=f"some of {', '.join(CASES)} (default all)")
+    parser.add_argument("--missing", action="store_true", help="only runs that the table does not have")
     parser.add_argument("--out", default=str(recorded.FOLDER), metavar="FOLDER", help="default paper/results")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at a time (default 2)")
     return guarded(_run, parser.parse_args())
@@ -78,13 +97,18 @@ def _run(options: argparse.Namespace) -> int:
     tasks = list(CASES) if options.tasks is None else [name.strip() for name in options.tasks.split(",")]
     jobs, path = _jobs(tasks), Path(options.out) / "independent.parquet"
     make_folder(path.parent)
+    stored = _stored(path)
+    if options.missing:
+        jobs = [job for job in jobs if job not in set(map(_job, stored))]
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = [row for found in pool.map(_rows, jobs) for row in found]
-    everything = sorted(_others(path, tasks) + rows, key=lambda row: list(CASES).index(row["task"]))
+    kept = [row for row in stored if _job(row) not in set(jobs)]
+    order = {job: place for place, job in enumerate(_jobs(list(CASES)))}
+    everything = sorted(kept + rows, key=lambda row: order[_job(row)])
     write_table(path, FORMAT, SCHEMA, {name: [row[name] for row in everything] for name in SCHEMA})
     for job in jobs:
-        last = [r["return"] for r in rows if (r["task"], r["algorithm"], r["seed"]) == job][-POINTS // 4 :]
-        print(f"{job[0]:16} {job[1]:9} seed {job[2]}: return {np.mean(last):.0f} over the last quarter")
+        last = [row["return"] for row in rows if _job(row) == job][-POINTS // 4 :]
+        print(f"{job[0]:19} {job[1]:18} seed {job[2]}: return {np.mean(last):.0f} over the last quarter")
     return 0
 
 

@@ -7,13 +7,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evidence import NOT_RUN, SAME, Evidence
+from evidence import NOT_RUN, SAME, SETTLED, Evidence
+from scipy import stats
 
 from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS, TOO_FEW, Interval
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told with these seeds"
 OPEN = (TOO_FEW, NOT_RUN)
 """Verdicts that may become any other."""
+MOST_BY_CHANCE = 0.05
+"""A sign test tells two algorithms apart if chance alone does as much no more often."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,10 @@ def judged_table(
 def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
     """All tasks have the verdict; one with the opposite settles it.
 
-    Too few seeds leave it open, and so does an overlap where a strict order was claimed: with more seeds it may appear.
+    Too few seeds leave it open, and so does an overlap where a strict order was claimed, unless both have as many seeds
+    as the paper: with more of them the order may appear.
     """
-    right = (OVERLAPS, SAME) if wanted == OVERLAPS else (wanted,)
+    right = (OVERLAPS, SETTLED, SAME) if wanted == OVERLAPS else (wanted,)
     good = [task for task, verdict in verdicts.items() if verdict in right]
     others = {task: verdict for task, verdict in verdicts.items() if verdict not in (*right, *OPEN)}
     settled = any(wanted == OVERLAPS or verdict != OVERLAPS for verdict in others.values())
@@ -100,27 +104,37 @@ def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), mo
     """At most so many tasks on which it is strictly lower; on `doubtful` ones an overlap may become that."""
     counts = count(verdicts)
     lower = [short(task) for task, verdict in verdicts.items() if verdict == LOWER]
-    said = f"exceeds or overlaps on {counts[HIGHER] + counts[OVERLAPS] + counts[SAME]} of {len(verdicts)}"
+    said = f"exceeds or overlaps on {counts[HIGHER] + _overlaps(counts)} of {len(verdicts)}"
     said += f"; strictly lower on {', '.join(lower)}" if lower else ""
     said = _with_open(said + _lean(doubtful), verdicts)
     return Finding(said, decided(_at_most_lower(verdicts, doubtful, most)))
 
 
 def better_on(verdicts: Mapping[str, str], higher: int, doubtful: Collection[str] = (), most: int = 1) -> Finding:
-    """Strictly higher on so many tasks or more, strictly lower on few; an overlap may become HIGHER with more seeds."""
+    """Strictly higher on so many tasks or more, strictly lower on few; an overlap of few seeds may become HIGHER."""
     counts = count(verdicts)
-    most_higher = len(verdicts) - counts[LOWER] - counts[SAME]
+    most_higher = len(verdicts) - counts[LOWER] - counts[SETTLED] - counts[SAME]
     many = between(counts[HIGHER], most_higher, range(higher, len(verdicts) + 1))
     holds = all_of((many, _at_most_lower(verdicts, doubtful, most)))
     return Finding(_with_open(_counted(verdicts) + _lean(doubtful), verdicts), decided(holds))
 
 
 def more_often_higher(verdicts: Mapping[str, str]) -> Finding:
-    """Strictly higher on more tasks than strictly lower, whatever open tasks and overlaps turn out to be."""
+    """Strictly higher on more tasks than strictly lower, by a sign test, whatever is open turns out to be.
+
+    It does not hold where it is not on more tasks at all; more, but not by enough for the test, cannot be told.
+    """
     counts = count(verdicts)
-    ahead, rest = counts[HIGHER] - counts[LOWER], counts[OVERLAPS] + sum(counts[word] for word in OPEN)
-    holds = True if ahead > rest else False if ahead + rest <= 0 else None
-    return Finding(_with_open(_counted(verdicts), verdicts), decided(holds))
+    higher, lower = counts[HIGHER], counts[LOWER]
+    unsure = counts[OVERLAPS] + sum(counts[word] for word in OPEN)
+    holds = True if _by_chance(higher, lower + unsure) <= MOST_BY_CHANCE else None if higher + unsure > lower else False
+    said = f"{_counted(verdicts)} (p = {_by_chance(higher, lower):.2g} of a sign test)"
+    return Finding(_with_open(said, verdicts), decided(holds))
+
+
+def _by_chance(higher: int, lower: int) -> float:
+    """How probable so many or more of these would be if either were as likely."""
+    return float(stats.binomtest(higher, higher + lower, alternative="greater").pvalue) if higher + lower else 1.0
 
 
 def _at_most_lower(verdicts: Mapping[str, str], doubtful: Collection[str], most: int) -> bool | None:
@@ -131,8 +145,14 @@ def _at_most_lower(verdicts: Mapping[str, str], doubtful: Collection[str], most:
 
 def _counted(verdicts: Mapping[str, str]) -> str:
     counts = count(verdicts)
-    words = (HIGHER, OVERLAPS, LOWER, *((SAME,) if counts[SAME] else ()))
-    return ", ".join(f"{word} on {counts[word]}" for word in words) + f" of {len(verdicts)}"
+    parts = {HIGHER: counts[HIGHER], OVERLAPS: counts[OVERLAPS] + counts[SETTLED], LOWER: counts[LOWER]}
+    parts |= {SAME: counts[SAME]} if counts[SAME] else {}
+    return ", ".join(f"{word} on {many}" for word, many in parts.items()) + f" of {len(verdicts)}"
+
+
+def _overlaps(counts: Mapping[str, int]) -> int:
+    """Of whatever kind."""
+    return sum(counts[word] for word in (OVERLAPS, SETTLED, SAME))
 
 
 def _lean(doubtful: Collection[str]) -> str:
@@ -158,7 +178,7 @@ def still_open(verdicts: Mapping[str, str]) -> str:
 def count(verdicts: Mapping[str, str]) -> dict[str, int]:
     """Tasks by verdict."""
     found = list(verdicts.values())
-    return {verdict: found.count(verdict) for verdict in (HIGHER, OVERLAPS, LOWER, SAME, *OPEN)}
+    return {verdict: found.count(verdict) for verdict in (HIGHER, OVERLAPS, LOWER, SETTLED, SAME, *OPEN)}
 
 
 # --- words ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""HPI-Clip, HPI and SPPO on Stable-Baselines3, for independent.py.
+"""HPI-Clip, HPI and SPPO on Stable-Baselines3, for independent.py, and two of their settings.
 
 Its PPO collects and updates. What it is rewarded with is replaced, after each rollout, by the cumulant of the paper's
 text, and for HPI its update by the paper's objective as printed, each written here in a few lines that share nothing
@@ -22,12 +22,12 @@ GAMMA, CLIP, ETA, SAMPLES = 0.99, 0.2, 1.5, 100
 """The paper's; samples are outcomes of the policy before, and of the first one, that an outcome is compared with."""
 
 
-def cumulants(rewards: np.ndarray, starts: np.ndarray, opponents: np.ndarray, whole_episodes: bool) -> np.ndarray:
-    """c = r − the mean reward of the opponents; for SPPO its mean over each episode, step for step."""
+def cumulants(rewards: np.ndarray, starts: np.ndarray, opponents: np.ndarray, horizon: int) -> np.ndarray:
+    """c = r − the mean reward of the opponents; at every step its mean over that step's block of an episode."""
     found = rewards - opponents.mean()
-    if whole_episodes:
-        for episode in np.split(np.arange(len(found)), np.flatnonzero(starts[1:]) + 1):
-            found[episode] = found[episode].mean()
+    for episode in np.split(np.arange(len(found)), np.flatnonzero(starts[1:]) + 1):
+        for block in np.split(episode, range(horizon, len(episode), horizon)):
+            found[block] = found[block].mean()
     return found
 
 
@@ -47,9 +47,9 @@ class Scale:
 class Compare(BaseCallback):
     """Puts cumulants in place of rewards, once a rollout is complete, and writes down how episodes ended."""
 
-    def __init__(self, whole_episodes: bool, seed: int) -> None:
+    def __init__(self, horizon: int, first_iterate: int, seed: int) -> None:
         super().__init__()
-        self.whole_episodes, self.rng = whole_episodes, np.random.default_rng(seed)
+        self.horizon, self.first_iterate, self.rng = horizon, first_iterate, np.random.default_rng(seed)
         self.ends, self.returns, self.total = list[int](), list[float](), 0.0
         self.rewards = list[float]()
         self.before, self.first, self.scale = None, None, Scale()
@@ -67,10 +67,10 @@ class Compare(BaseCallback):
         buffer, rewards = self.locals["rollout_buffer"], np.array(self.rewards)
         self.rewards = []
         drawn = self.rng.choice(rewards, SAMPLES)
-        self.first = drawn if self.first is None else self.first
+        self.first = drawn[: self.first_iterate] if self.first is None else self.first
         opponents = np.concatenate([drawn if self.before is None else self.before, self.first])
         starts = buffer.episode_starts[:, 0]
-        buffer.rewards[:, 0] = self.scale(cumulants(rewards, starts, opponents, self.whole_episodes), starts)
+        buffer.rewards[:, 0] = self.scale(cumulants(rewards, starts, opponents, self.horizon), starts)
         buffer.compute_returns_and_advantage(self.locals["values"], self.locals["dones"])
         self.before = drawn
 
@@ -99,14 +99,16 @@ class Hedged(PPO):
         self.policy.optimizer.step()
 
 
-def train(task: str, algorithm: str, seed: int, steps: int) -> tuple[list[int], list[float]]:
+def train(
+    task: str, algorithm: str, seed: int, steps: int, comparison_horizon: int = 1, first_iterate: int = SAMPLES
+) -> tuple[list[int], list[float]]:
     """Steps at which episodes ended, and their returns."""
     torch.set_num_threads(1)
 
     def make() -> Any:
         return gymnasium.make(task, max_episode_steps=ROLLOUT, disable_env_checker=True)
 
-    compare = Compare(algorithm == "sppo", seed)
+    compare = Compare(ROLLOUT if algorithm == "sppo" else comparison_horizon, first_iterate, seed)
     model = (Hedged if algorithm == "hpi" else PPO)(
         "MlpPolicy",
         VecNormalize(DummyVecEnv([make]), norm_reward=False),

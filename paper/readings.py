@@ -23,7 +23,9 @@ ROLLOUTS = Sweep(
     preset="paper",
     settings={"across_episodes": True},
 )
-ENDS = replace(ROLLOUTS, algorithms=("hpi-clip", "hpi", "sppo"), settings={"termination": "ended"})
+EVERYBODY = ("hpi-clip", "hpi", "sppo")
+MORE_ROLLOUTS = replace(ROLLOUTS, tasks=("InvertedPendulum-v5", "Walker2d-v5"))
+ENDS = replace(ROLLOUTS, algorithms=EVERYBODY, settings={"termination": "ended"})
 BOTH = replace(ROLLOUTS, settings={"across_episodes": True, "termination": "ended"})
 HEDGES = replace(
     ROLLOUTS,
@@ -39,10 +41,10 @@ LIMITS = replace(
     settings={"horizon": None},
 )
 """Episodes of 1000, 100 and 50 steps: there SPPO averages over less."""
-FIRST = replace(ROLLOUTS, tasks=("InvertedPendulum-v5",), algorithms=("hpi-clip",), settings={"first_iterate": 0})
+FIRST = replace(ROLLOUTS, tasks=("InvertedPendulum-v5",), algorithms=EVERYBODY, settings={"first_iterate": 0})
 """Without the 100 outcomes of the first policy, where the paper says that performance collapses."""
 DISCOUNTS = replace(ROLLOUTS, tasks=("Swimmer-v5",), algorithms=("hpi-clip",), settings={"gamma": 0.999})
-FULL = (ROLLOUTS, ENDS, BOTH, HEDGES, FIRST, LIMITS, DISCOUNTS)
+FULL = (ROLLOUTS, MORE_ROLLOUTS, ENDS, BOTH, HEDGES, FIRST, LIMITS, DISCOUNTS)
 STUDY = Study(
     "readings",
     "Other readings of the paper",

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 from evidence import Evidence, shown
+from independent import ARMS
 from judging import short
+from quoting import LATE, late_returns, quoted
 from readings import FIRST
 from selections import ENDED, LEARNERS, NAMES, SUITE
 from tables_as_text import table
@@ -35,11 +37,12 @@ class Reading:
 LIMITS = ({"horizon": None}, ("episodes of 2048 steps", "the registered limit"))
 ROLLOUT = {"across_episodes": True}
 END_COUNTS = ("an end is worth nothing", "an end is an outcome")
+FIRST_SEEN = ("100 outcomes of the first policy among the opponents", "none of them")
 READINGS = [
     Reading("sppo", ROLLOUT, ("averages over an episode", "over the rollout")),
     Reading("sppo", ROLLOUT | ENDED, ("averages over an episode", "over the rollout, and an end is an outcome")),
     *(Reading(name, ENDED, END_COUNTS) for name in (*LEARNERS, "sppo")),
-    Reading("hpi-clip", FIRST.settings, ("100 outcomes of the first policy among the opponents", "none of them")),
+    *(Reading(name, FIRST.settings, FIRST_SEEN) for name in (*LEARNERS, "sppo")),
     Reading("hpi", {"hedge": "corrected"}, ("the objective as printed", "corrected")),
     Reading("hpi-clip", {"gamma": 0.999}, ("a discount of 0.99", "of 0.999")),
     Reading("hpi-clip", *LIMITS),
@@ -50,7 +53,7 @@ READINGS = [
 
 def second_look(evidence: Evidence) -> str:
     """All of it."""
-    parts = [NOTES.read_text(encoding="utf-8"), _readings(evidence)]
+    parts = [quoted(NOTES.read_text(encoding="utf-8"), evidence), _readings(evidence)]
     if (other := evidence.independent) is not None:
         parts.append(_other_code(evidence, other))
     return "\n".join(part for part in parts if part)
@@ -78,20 +81,13 @@ def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
     """Mean returns of the other code base over its last quarter, and of ours over the same steps."""
     rows, last = [], max(other["step"])
     for task, name in dict.fromkeys(zip(other["task"], other["algorithm"], strict=True)):
-        theirs: dict[int, list[float]] = {}
-        for key in zip(*(other[column] for column in ("task", "algorithm", "seed", "step", "return")), strict=True):
-            if key[:2] == (task, name) and key[3] > 0.75 * last:
-                theirs.setdefault(key[2], []).append(key[4])
-        ours = [
-            _late_return(run, 0.75 * last, last)
-            for run in evidence.store("suite").runs
-            if (run.task, run.algorithm) == (task, name)
-        ]
-        means = [float(np.mean(found)) for found in theirs.values()]
-        cells = (shown(student_interval(found) if found else None) for found in (means, ours))
-        rows.append([short(task), NAMES[name], *cells])
+        algorithm, settings = ARMS[name]
+        found = evidence.reading(task, algorithm, settings)
+        ours = [_late_return(run, LATE * last, last) for run in found.runs] if found else []
+        cells = (late_returns(evidence, task, name), student_interval(ours) if ours else None)
+        rows.append([short(task), name.replace(algorithm, NAMES[algorithm]), *map(shown, cells)])
     head = ["task", "algorithm", "on Stable-Baselines3", "this library"]
-    text = f"Return between {0.75 * last:,.0f} and {last:,} steps (`python paper/independent.py`).\n\n"
+    text = f"Return between {LATE * last:,.0f} and {last:,} steps (`python paper/independent.py`).\n\n"
     return f"### The same on another code base\n\n{text}" + table(head, rows)
 
 

@@ -218,25 +218,51 @@ def test_the_second_look_finds_its_folder_before_it_trains(run_independent, tmp_
         assert error.startswith(expected)
 
 
-def test_a_second_look_at_one_task_leaves_the_others(tmp_path, monkeypatch):
-    """Numbers are made up: each job's curve is its seed."""
+@pytest.fixture
+def second_look(tmp_path, monkeypatch):
+    """Runs the command, and says which jobs it ran; numbers are made up: each job's curve is its seed."""
+    ran = []
 
     def made_up(job):
+        ran.append(job)
         head = dict(zip(("task", "algorithm", "seed"), job, strict=True))
-        return [head | {"step": step, "return": float(job[2] + len(later))} for step in (1, 2)]
+        return [head | {"step": step, "return": float(job[2] + 100 * times[0])} for step in (1, 2)]
 
-    pool = contextlib.nullcontext(SimpleNamespace(map=lambda function, jobs: map(made_up, jobs)))
+    def look(*options):
+        ran.clear()
+        monkeypatch.setattr(sys, "argv", ["independent.py", "--out", str(tmp_path), *options])
+        assert independent.main() == 0
+        times[0] += 1
+        return ran
 
-    later = []
+    times, pool = [0], contextlib.nullcontext(SimpleNamespace(map=lambda function, jobs: map(made_up, jobs)))
     monkeypatch.setattr(independent, "ProcessPoolExecutor", lambda workers: pool)
     monkeypatch.setitem(sys.modules, "stable_baselines3", argparse)
     monkeypatch.setattr(independent, "POINTS", 2)
-    for tasks in ([], ["--tasks", "Hopper-v5"]):
-        monkeypatch.setattr(sys, "argv", ["independent.py", "--out", str(tmp_path), *tasks])
-        assert independent.main() == 0
-        later.append("another time")
+    return look
+
+
+def test_a_second_look_at_one_task_leaves_the_others(tmp_path, second_look):
+    every = [(task, arm, s) for task, arms in independent.CASES.items() for s in range(3) for arm in arms]
+    assert second_look() == every
+    again = second_look("--tasks", "Hopper-v5")
+    assert again == [job for job in every if job[0] == "Hopper-v5"]
     table = read_table(tmp_path / "independent.parquet", independent.FORMAT, independent.SCHEMA)
-    columns = (table[name] for name in ("task", "seed", "return"))
-    found = {(task, seed): value for task, seed, value in zip(*columns, strict=True)}
-    assert found == {("Hopper-v5", s): s + 1.0 for s in range(3)} | {("InvertedPendulum-v5", s): s for s in range(3)}
-    assert len(table["seed"]) == 2 * 3 * 2 * 2
+    columns = (table[name] for name in ("task", "algorithm", "seed", "return"))
+    found = {tuple(job): value for *job, value in zip(*columns, strict=True)}
+    assert found == {job: job[2] + 100.0 * (job in again) for job in every}
+    assert len(table["seed"]) == 2 * len(every)
+
+
+def test_a_second_look_at_what_is_missing(tmp_path, second_look, monkeypatch):
+    """Arms that were added later, and no others."""
+    cases = independent.CASES
+    monkeypatch.setattr(independent, "CASES", {"Hopper-v5": cases["Hopper-v5"][:1]})
+    first = list(second_look())
+    monkeypatch.setattr(independent, "CASES", {"Hopper-v5": cases["Hopper-v5"]})
+    later = second_look("--missing")
+    assert later == [("Hopper-v5", arm, s) for s in range(3) for arm in cases["Hopper-v5"][1:]]
+    assert second_look("--missing") == []
+    table = read_table(tmp_path / "independent.parquet", independent.FORMAT, independent.SCHEMA)
+    assert len(table["seed"]) == 2 * 3 * len(cases["Hopper-v5"])
+    assert first

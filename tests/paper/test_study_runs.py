@@ -14,7 +14,7 @@ import study
 from mdcontest.errors import InputError
 from mdcontest.experiments.sweep import GapPlan, Sweep
 
-SWEEP = Sweep(("RPSCorridor",), ("hpi", "sppo"), (0, 1), 512, settings={"num_steps": 256})
+SWEEP = Sweep(("RPSCorridor",), ("hpi", "sppo"), (0, 1), 512, settings={"num_steps": 256, "returned": "cloned"})
 
 
 def jobs_of(*kinds):

@@ -1,0 +1,115 @@
+"""Numbers in texts written by hand: what stands in braces is replaced by what the tables say, so it cannot go stale.
+
+{area Hopper hpi-clip}                                the mean area in the paper's settings
+{area Hopper hpi-clip termination=ended interval}     with a setting changed, and the ends of the interval
+{area InvertedPendulum hpi learned}                   on learned margins
+{rate Hopper sppo}                                    reward a step over training
+{inverted Reacher-NT hpi}                             the area of the inverted gap along training
+{won Reacher-NT hpi cloned}                           what best responses win in the end against a kind of policy
+{other Hopper hpi}                                    the last quarter on another code base, an arm of independent.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from evidence import NOT_RUN, Evidence, over_seeds
+from judging import short
+from selections import NAMES, NT
+
+from mdcontest.errors import InputError
+from mdcontest.report.statistics import Interval, student_interval
+from mdcontest.report.study_gaps import gap_series
+from mdcontest.tasks.suite import SUITE
+
+QUOTE = re.compile(r"\{([^{}]+)\}")
+LATE = 0.75
+"""After this share of the steps that the other code base was trained for."""
+
+
+def quoted(text: str, evidence: Evidence) -> str:
+    """The text with its numbers."""
+    return QUOTE.sub(lambda found: _said(found[1], evidence), text)
+
+
+def _said(quote: str, evidence: Evidence) -> str:
+    what, *words = quote.split()
+    with_ends = "interval" in words
+    try:
+        found = FOUND[what](evidence, *[word for word in words if word != "interval"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"nobody knows what {{{quote}}} is in a text about the results: {error}") from None
+    if found is None:
+        return NOT_RUN
+    mean, low, high = (_figures(value) for value in (found.mean, found.low, found.high))
+    return f"{mean} [{low}, {high}]" if with_ends else mean
+
+
+def _figures(value: float) -> str:
+    """As many as one reads in a sentence."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+# --- what can be quoted -----------------------------------------------------------------------------------
+
+
+def _task(name: str) -> str:
+    return {short(task): task for task in (*SUITE, *NT)}[name]
+
+
+def _area(evidence: Evidence, task: str, algorithm: str, *changed: str) -> Interval | None:
+    settings = dict(_setting(word) for word in changed if word != "learned")
+    found = evidence.reading(_task(task), NAMED[algorithm], settings, on_learned="learned" in changed)
+    return found.area if found else None
+
+
+def _setting(word: str) -> tuple[str, Any]:
+    """A setting as the command line has it."""
+    name, _, value = word.partition("=")
+    known: dict[str, Any] = {"true": True, "false": False, "none": None}
+    number = value.replace(".", "", 1).isdigit()
+    return name, known.get(value, (float(value) if "." in value else int(value)) if number else value)
+
+
+def _rate(evidence: Evidence, task: str, algorithm: str) -> Interval | None:
+    return evidence.reward_a_step("suite", _task(task), NAMED[algorithm])
+
+
+def _inverted(evidence: Evidence, task: str, algorithm: str, on: str = "") -> Interval | None:
+    found = evidence.scores(MARGINS[on], _task(task), NAMED[algorithm])
+    return found.area if found else None
+
+
+def _won(evidence: Evidence, task: str, algorithm: str, returned: str, on: str = "") -> Interval | None:
+    series = gap_series(evidence.store(MARGINS[on]).runs)
+    wanted = (_task(task), NAMED[algorithm], returned)
+    found = [one for one in series if (one.task, one.variant.split()[0], one.returned) == wanted]
+    return over_seeds(found[0].values[:, -1]) if found else None
+
+
+def _other(evidence: Evidence, task: str, *arm: str) -> Interval | None:
+    """Arms are named in several words."""
+    return late_returns(evidence, _task(task), " ".join(arm))
+
+
+def late_returns(evidence: Evidence, task: str, arm: str) -> Interval | None:
+    """Mean returns on the other code base over its last quarter."""
+    table = evidence.independent
+    if table is None:
+        return None
+    columns: Sequence[Any] = [table[name] for name in ("task", "algorithm", "seed", "step", "return")]
+    after, seeds = LATE * max(table["step"]), dict[int, list[float]]()
+    for name, algorithm, seed, step, value in zip(*columns, strict=True):
+        if (name, algorithm) == (task, arm) and step > after:
+            seeds.setdefault(seed, []).append(value)
+    return student_interval([float(np.mean(values)) for values in seeds.values()]) if seeds else None
+
+
+MARGINS = {"": "nontransitive", "learned": "learned margins"}
+"""Studies of the nontransitive tasks."""
+NAMED = {name: name for name in NAMES}
+"""So that others are not taken for what was not run."""
+FOUND = {"area": _area, "rate": _rate, "inverted": _inverted, "won": _won, "other": _other}
