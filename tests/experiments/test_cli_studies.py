@@ -123,7 +123,7 @@ def test_the_table_on_a_terminal(tmp_path):
     os.close(slave)
     with ended_afterwards(process):
         said = read_terminal(master, process, 120)
-        assert process.wait(timeout=30) == 0, said
+        assert process.wait(timeout=120) == 0, said
     os.close(master)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
     lines = re.split(r"[\r\n]+", plain)

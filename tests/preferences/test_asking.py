@@ -76,7 +76,7 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path, count):
     output, margins = tmp_path / "said", count(1, 2)
     arguments = [*ASK, "--out", tmp_path / "runs", "--steps", 100_000, "--pace", 200, "--ask-first", 12]
     with ended_afterwards(start(*arguments, output=output, keep_stdout=True)) as process:
-        assert wait_until(lambda: link_in(output) or process.poll() is not None, 90), output.read_text()
+        assert wait_until(lambda: link_in(output) or process.poll() is not None, 180), output.read_text()
         (folder,) = find_runs(tmp_path / "runs")
         with Person(link_in(output), folder / OF_A_RUN):
             assert wait_until(lambda: f"margin {margins}, from" in output.read_text(), 400), output.read_text()
@@ -100,14 +100,14 @@ def test_labels_reach_the_run_while_it_goes_on(tmp_path, count):
     assert code == 0, err
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(900)
 def test_a_run_goes_on_asking_as_before(tmp_path):
     """Pace and clips are the run's own: people who come back find the same page, and steps have not run away."""
     output, again = tmp_path / "said", tmp_path / "said again"
     arguments = [*ASK, "--out", tmp_path / "runs", "--steps", 100_000, "--pace", 200, "--ask-length", 7]
     for file, more in ((output, arguments), (again, ["train", "--resume", tmp_path / "runs", "--ask-first", 15])):
         with ended_afterwards(start(*more, output=file, keep_stdout=True)) as process:
-            assert wait_until(lambda file=file, process=process: link_in(file) or process.poll() is not None, 90)
+            assert wait_until(lambda file=file, process=process: link_in(file) or process.poll() is not None, 180)
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130, file.read_text()
     (folder,) = find_runs(tmp_path / "runs")
@@ -142,7 +142,7 @@ def test_a_policy_stays_as_it_is_until_somebody_has_spoken(algorithm, critic):
     assert agent.learner.scale.count == 64
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(900)
 def test_nobody_answers(tmp_path):
     """It trains to its end all the same; resuming and judging know that there is no margin yet."""
     code, said, err = run(*ASK, "--out", tmp_path, "--steps", 512)

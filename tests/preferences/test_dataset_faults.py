@@ -64,7 +64,7 @@ def test_a_process_killed_while_it_appends(tmp_path):
     parts = tmp_path / "d" / "comparisons"
     assert wait_until(lambda: len(list(parts.glob("*.parquet"))) >= 5)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     dataset = Dataset.open(tmp_path / "d", task=task_by_hand())
     assert len(dataset.entries()) >= 5
     assert len(dataset.comparisons()) == len(dataset.entries())

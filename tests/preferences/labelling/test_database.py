@@ -207,4 +207,4 @@ def test_what_comes_after_the_end_is_told_so(tmp_path):
     database = Database(tmp_path / "closed.sqlite")
     database.close()
     with pytest.raises(RunError, match="is closed"):
-        database.give([given(1)]).result(timeout=5)
+        database.give([given(1)]).result(timeout=60)

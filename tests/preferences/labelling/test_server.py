@@ -53,7 +53,7 @@ def by_command(dataset, *options):
         assert link.endswith(f"/?token={TOKEN}")
         yield link
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
         assert (process.returncode, out, err) == (0, "", "")
     finally:
         process.kill()
