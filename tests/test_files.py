@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mdcontest as mdc
 from mdcontest.errors import InputError
-from mdcontest.files import atomic_write, write_record
+from mdcontest.files import atomic_write, read_record, write_record
 from random_contests import MARGINS, SHAPES, random_contest
 from strategies import contests, seeds
 
@@ -209,4 +209,27 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
 def test_what_no_file_can_hold_is_told_apart(value, message, ending, tmp_path):
     with pytest.raises(InputError, match=message):
         write_record(tmp_path / f"record.{ending}", "some/format", {"inner": {"value": value}})
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_with_dots_do_not_collide(tmp_path):
+    record = {"a": {"b": np.arange(3.0)}, "a.b": np.zeros(2), "record": np.ones(4)}
+    write_record(tmp_path / "r.npz", "some/format", record)
+    found = read_record(tmp_path / "r.npz", "some/format", max_bytes=1 << 20)
+    for key in ("a.b", "record"):
+        np.testing.assert_array_equal(found[key], record[key])
+    np.testing.assert_array_equal(found["a"]["b"], record["a"]["b"])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array(["x"]), "an array of <U1 values; files hold arrays of numbers only"),
+        (np.array([None]), "an array of object values"),
+        ({"array": "rule"}, "has 'array' as its only key, which in an npz file is an array; rename it"),
+    ],
+)
+def test_what_an_npz_file_would_not_give_back_is_refused(tmp_path, value, message):
+    with pytest.raises(InputError, match=message):
+        write_record(tmp_path / "r.npz", "some/format", {"inner": value})
     assert not list(tmp_path.iterdir())

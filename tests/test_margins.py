@@ -281,3 +281,42 @@ def test_weights_of_a_function_of_outcomes_default_to_equal_ones():
         by_function = mdc.Contest(P, [1.0], kind(lambda z: ranks[z.action])).margin
         by_table = mdc.Contest(P, [1.0], kind(ranks)).margin
         np.testing.assert_array_equal(by_function.matrix(), by_table.matrix())
+
+
+CIRCLE_AND_GIANT = np.zeros((4, 4))
+CIRCLE_AND_GIANT[:3, :3] = mdc.examples.ROCK_PAPER_SCISSORS
+CIRCLE_AND_GIANT[3, :3], CIRCLE_AND_GIANT[:3, 3] = 1e10, -1e10
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda labels: margins.Dense(CIRCLE_AND_GIANT, labels),
+        lambda labels: margins.Classes(labels, CIRCLE_AND_GIANT),
+        lambda labels: margins.Signs(np.stack([np.ones(len(labels)), labels], axis=1), [1e10, 1.0]),
+        lambda labels: margins.Signs(np.stack([np.ones(len(labels)), labels], axis=1), [1e10, 1.0], [5.0, 9.0]),
+    ],
+)
+def test_what_no_pair_has_counts_for_nothing(make):
+    """A row, class or feature that sets no two pairs apart, however heavy: neither for the bound nor for rounding."""
+    rng = np.random.default_rng(0)
+    P, labels = rng.dirichlet(np.ones(20), (20, 10)), rng.integers(0, 3, 200)
+    contest = mdc.Contest(P, np.full(20, 1 / 20), make(labels))
+    assert contest.margin.bound == np.abs(contest.margin.matrix()).max() == 1
+    x = rng.dirichlet(np.ones(200))
+    off = np.abs(contest.margin.apply(x).reshape(-1) - contest.margin.matrix() @ x).max()
+    assert off <= contest.margin.rounding(x) < 1e-12
+    solution = mdc.solve(contest)
+    assert solution.status == "solved"
+    assert mdc.optimality_gap(contest, solution.rule) <= 1e-8
+
+
+def test_weights_cannot_be_changed_behind_a_contest():
+    contest = mdc.Contest(np.ones((1, 3, 1)), [1.0], margins.Signs([[0.0], [1.0], [2.0]], [1.0]))
+    with pytest.raises(ValueError, match="read-only"):
+        contest.margin.weights[0] = -1
+
+
+def test_more_turns_of_a_circle_than_a_float_can_count_are_refused():
+    with pytest.raises(mdc.InputError, match="too many turns of a circle of 1e-10"):
+        margins.Signs([[1e308], [5.0]], [1.0], 1e-10)

@@ -78,6 +78,10 @@ MISUSED = {
         lambda c, s: mdc.verify(c, dataclasses.replace(s, rule=s.rule + 1j)),
         "rule must hold real numbers, got complex128 values",
     ),
+    "a masked occupancy": (
+        lambda c, s: mdc.verify(c, dataclasses.replace(s, occupancy=np.ma.array(s.occupancy, mask=s.rule == 0))),
+        "occupancy is a masked array",
+    ),
     "complex h": (lambda c, s: mdc.verify(c, with_proof(s, h=s.certificate.h + 1j)), "certificate.h must hold real"),
     "solve a file's name": (lambda c, s: mdc.solve("c.json"), "solve takes a contest, got a str; load_contest reads"),
     "tolerance a text": (lambda c, s: mdc.solve(c, tol="1e-3"), "tol must be a nonnegative number, got '1e-3'"),
@@ -154,6 +158,51 @@ def test_a_constant_in_h_does_not_hide_a_gap():
     assert not mdc.verify(contest, forged)
     spread = with_proof(dataclasses.replace(honest, gap=0.0), h=1e17 * np.arange(4.0), kappa=0.0)
     assert not mdc.verify(contest, spread)
+
+
+def two_rooms():
+    """Staying in either state is worth what its reward is: rule 0 loses 0.9 to rule 1 on average."""
+    P = np.full((2, 2, 2), 0.05)
+    P[:, 0, 0] = P[:, 1, 1] = 0.95
+    return mdc.Contest.from_mdp(P, [1, 0], [[0, 0], [1, 1]])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])
+def test_whole_numbers_do_not_wrap_around_in_a_forged_certificate(kind):
+    """h(s') − h(s) of the least whole number is a large gain in that type: 0 − (−128) is −128 in eight bits."""
+    contest, rule = two_rooms(), np.array([[1.0, 0.0], [1.0, 0.0]])
+    honest = claim_of(contest, rule)
+    assert honest.gap == pytest.approx(0.9)
+    forged = with_proof(dataclasses.replace(honest, gap=0.0), h=np.array([np.iinfo(kind).min, 0], kind), kappa=0.0)
+    assert not mdc.verify(contest, forged)
+
+
+@given(contests_with_rules(), seeds)
+def test_single_precision_is_compared_in_double(case, seed):
+    contest, rule = case
+    h = (1e7 * np.random.default_rng(seed).normal(size=contest.num_states)).astype(np.float32)
+    gaps = [mdc.verify(contest, with_proof(claim_of(contest, rule), h=one)).gap for one in (h, h.astype(float))]
+    assert gaps[0] == gaps[1]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, bool, np.float16, np.float32, np.longdouble])
+def test_any_real_numbers_are_read(kind):
+    """The best rule here is deterministic, so that every type can hold it."""
+    contest = two_rooms()
+    solution = mdc.solve(contest)
+    assert mdc.verify(contest, dataclasses.replace(solution, rule=solution.rule.astype(kind)))
+    if kind is np.longdouble:
+        assert mdc.verify(contest, with_proof(solution, x=solution.certificate.x.astype(kind)))
+
+
+def test_an_exact_gap_of_any_number_of_digits_can_be_looked_at():
+    rng = np.random.default_rng(0)
+    states, B = 60, rng.normal(size=(180, 180))
+    contest = mdc.Contest(rng.dirichlet(np.ones(states), (states, 3)), np.full(states, 1 / states), B - B.T)
+    report = mdc.verify(contest, mdc.solve(contest), exact=True)
+    assert report.gap.denominator > 10**4300, "more digits than Python turns into a text by itself"
+    assert "exactly known" in repr(report)
+    assert "exact rational" in str(report)
 
 
 def test_a_rule_of_another_contest_does_not_hold():

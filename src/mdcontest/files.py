@@ -28,7 +28,10 @@ from mdcontest.errors import FileFormatError, InputError, VersionError
 VERSION = 1
 ARRAY_KINDS = "fiub"
 """Element types a file may hold: floats, integers, unsigned integers, booleans."""
-RECORD_MEMBER = "record.npy"
+ARRAY = "array"
+"""The only key of what stands for an array in the record of an npz file."""
+RECORD = "record"
+RECORD_MEMBER = f"{RECORD}.npy"
 PACKED_BYTES = 1 << 24
 """Up to here npz files are compressed; beyond, that would take most of the time and save little of the size."""
 
@@ -41,12 +44,7 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path`, or the file that it links to, only once it is complete and on disk."""
     target = Path(path)
     try:
-        if target.is_symlink():
-            target = Path(os.path.realpath(target))
-            if target.is_symlink():
-                raise InputError(f"cannot write {path}: it is a link that leads round in a circle; name a file")
-        if target.exists() and not (target.is_file() or target.is_dir()):
-            raise InputError(f"{target} is a device or a pipe, which a file would replace; name a file")
+        target = place_of(path)
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
@@ -65,6 +63,18 @@ def atomic_write(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
     sync_folder(target.parent)
+
+
+def place_of(path: str | PathLike[str]) -> Path:
+    """The file that `path` names, or links to; an error where writing there would replace something else."""
+    target = Path(path)
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))
+        if target.is_symlink():
+            raise InputError(f"cannot write {path}: it is a link that leads round in a circle; name a file")
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise InputError(f"{target} is a device or a pipe, which a file would replace; name a file")
+    return target
 
 
 def _mode_of(target: Path) -> int:
@@ -154,7 +164,7 @@ def write_record(path: str | PathLike[str], format: str, record: dict[str, Any])
     elif ending == ".npz":
         arrays: dict[str, NDArray[Any]] = {}
         rest = _take_arrays({"format": format, "version": VERSION} | record, "", arrays)
-        arrays["record"] = np.frombuffer(_text_of(rest).encode(), np.uint8)
+        arrays[RECORD] = np.frombuffer(_text_of(rest).encode(), np.uint8)
         small = sum(array.nbytes for array in arrays.values()) <= PACKED_BYTES
         with atomic_write(path) as file:
             (np.savez_compressed if small else np.savez)(file, **arrays)  # type: ignore[arg-type]
@@ -174,9 +184,15 @@ def _take_arrays(record: dict[str, Any], prefix: str, arrays: dict[str, NDArray[
     for key, value in with_text_keys(record).items():
         name = prefix + key
         if isinstance(value, dict):
+            if set(value) == {ARRAY}:
+                raise InputError(f"{key!r} has {ARRAY!r} as its only key, which in an npz file is an array; rename it")
             rest[key] = _take_arrays(value, f"{name}.", arrays)
         elif isinstance(value, np.ndarray):
-            arrays[name], rest[key] = value, {"array": name}
+            if value.dtype.kind not in ARRAY_KINDS:
+                raise InputError(f"{key!r} is an array of {value.dtype} values; files hold arrays of numbers only")
+            while name in arrays or name == RECORD:  # a key with a dot, or with the name of the text's own member
+                name += "_"
+            arrays[name], rest[key] = value, {ARRAY: name}
         else:
             rest[key] = value
     return rest
@@ -275,10 +291,10 @@ def _read_npz(source: IO[bytes], max_bytes: int) -> Any:
             def put_back(value: Any) -> Any:
                 if not isinstance(value, dict):
                     return value
-                if set(value) == {"array"}:
-                    name = f"{value['array']}.npy"
+                if set(value) == {ARRAY}:
+                    name = f"{value[ARRAY]}.npy"
                     if name not in members:
-                        raise FileFormatError(f"the array {value['array']!r} is missing")
+                        raise FileFormatError(f"the array {value[ARRAY]!r} is missing")
                     return _read_member(archive, members[name])
                 return {key: put_back(inner) for key, inner in value.items()}
 

@@ -241,7 +241,8 @@ def _normalised_rows(matrix: Any, name: Any, restart: Array | None = None, toler
     if not sp.issparse(matrix) and not (np.isfinite(matrix) & (matrix >= 0)).all():
         row = int(np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[0, 0])
         raise InputError(f"{name(row)} has a negative, NaN or infinite entry: {matrix[row].tolist()}")
-    mass = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    with np.errstate(over="ignore"):
+        mass = np.asarray(matrix.sum(axis=1)).reshape(-1)
     wanted = np.ones_like(mass) if restart is None else 1 - restart
     off = np.abs(mass - wanted)
     off[(mass == 0) & (off > 4 * EPS)] = np.inf  # no factor makes one of the other

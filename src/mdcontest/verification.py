@@ -12,7 +12,7 @@ done to it is added, so the bound holds for the numbers as they are. `exact=True
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -60,6 +60,11 @@ class Verification:
     def __bool__(self) -> bool:
         return self.holds
 
+    def __repr__(self) -> str:
+        # An exact gap can have more digits than Python turns into a text, and more than anybody wants to read.
+        gap = f"about {_float(self.gap):.6g}, exactly known" if isinstance(self.gap, Fraction) else repr(self.gap)
+        return f"Verification(holds={self.holds}, gap={gap}, tol={self.tol!r}, faults={self.faults!r})"
+
     def __str__(self) -> str:
         lines = ["the certificate holds" if self.holds else "the certificate does NOT hold"]
         lines += [
@@ -69,6 +74,7 @@ class Verification:
         return "\n".join(lines + [f"  fault: {fault}" for fault in self.faults])
 
 
+@np.errstate(invalid="ignore", over="ignore")  # ∞ − ∞ in a forged certificate is NaN, and NaN is a fault below
 def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool = False) -> Verification:
     """Recompute what a solution claims.
 
@@ -89,21 +95,20 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         if not isinstance(given, kind):
             got, wanted = type(given).__name__, kind.__name__
             raise InputError(f"verify takes a contest and then a solution, got a {got} in place of the {wanted}")
-    _require_form(contest, solution)
+    solution = _in_doubles(contest, solution)
     scale = _scale(contest.margin)
     proof = solution.certificate
     residuals = {"rule": _distance_from_rule(solution.rule)}
     x = proof.x.reshape(-1)
-    found = occupancy_again(contest, np.asarray(solution.rule), proof.x, tol) if residuals["rule"] <= tol else None
+    found = occupancy_again(contest, solution.rule, proof.x, tol) if residuals["rule"] <= tol else None
     if found is None:
         residuals["occupancy"] = np.inf
         fault = "the rule has several recurrent classes" if residuals["rule"] <= tol else "the rule is no decision rule"
         return Verification(False, np.inf, residuals, tol, (fault,))
     x_rule, within = found
-    with np.errstate(invalid="ignore", over="ignore"):  # ∞ − ∞ in a forged certificate is NaN, and NaN is a fault below
-        gained, rounding = _gained(contest, proof.h)
-        rounding += contest.margin.rounding(x)
-        excess = float((_product(contest, x) + gained + rounding).max())
+    gained, rounding = _gained(contest, proof.h)
+    rounding += contest.margin.rounding(x)
+    excess = float((_product(contest, x) + gained + rounding).max())
     off = float(np.abs(x_rule - x).sum()) + within
     gap: float | Fraction = excess + contest.margin.bound * off
     if exact and np.isfinite(proof.h).all():
@@ -146,8 +151,12 @@ def _above(value: float) -> float:
     return 0.0 if value <= 0 else value
 
 
-def _require_form(contest: Contest, solution: Solution) -> None:
-    """An error unless the solution is made of real numbers, and of arrays of them that fit the contest."""
+def _in_doubles(contest: Contest, solution: Solution) -> Solution:
+    """The same solution in double precision, or an error unless it is of real numbers, in arrays that fit the contest.
+
+    Differences of whole numbers wrap around in their own type, and those of single precision round coarsely: either
+    could make a wrong certificate look right.
+    """
     pairs, states = (contest.num_states, contest.num_actions), (contest.num_states,)
     proof = solution.certificate
     if not isinstance(proof, Certificate):
@@ -155,6 +164,7 @@ def _require_form(contest: Contest, solution: Solution) -> None:
     for name, number in (("gap", solution.gap), ("tol", solution.tol), ("certificate.kappa", proof.kappa)):
         if not (is_finite(number) or isinstance(number, float | np.floating)):  # NaN and infinities are faults
             raise InputError(f"the solution's {name} must be a number, got {number!r}")
+    plain: list[Array] = []
     for name, array, shape in (
         ("rule", solution.rule, pairs),
         ("occupancy", solution.occupancy, pairs),
@@ -167,6 +177,13 @@ def _require_form(contest: Contest, solution: Solution) -> None:
             raise InputError(f"the solution's {name} has shape {array.shape}, this contest needs {shape}")
         if array.dtype.kind not in REAL_KINDS:
             raise InputError(f"the solution's {name} must hold real numbers, got {array.dtype} values")
+        if isinstance(array, np.ma.MaskedArray):
+            raise InputError(f"the solution's {name} is a masked array, and every entry counts")
+        plain.append(np.array(array, dtype=float, subok=False))
+    rule, occupancy, x, h = plain
+    certificate = Certificate(x, h, float(proof.kappa))
+    gap, tol = float(solution.gap), float(solution.tol)
+    return replace(solution, rule=rule, occupancy=occupancy, certificate=certificate, gap=gap, tol=tol)
 
 
 def _gained(contest: Contest, h: Array) -> tuple[Array, Array]:

@@ -47,6 +47,30 @@ def test_json_output(run, contest_file, tmp_path):
     assert json.loads(out)["unichain"]["verdict"] == "yes"
 
 
+def test_an_exact_gap_with_thousands_of_digits_as_json(run, tmp_path):
+    rng = np.random.default_rng(0)
+    states, B = 60, rng.normal(size=(180, 180))
+    P = rng.dirichlet(np.ones(states), (states, 3))
+    contest = mdc.Contest(P, np.full(states, 1 / states), B - B.T)
+    contest.save(tmp_path / "c.npz")
+    mdc.solve(contest).save(tmp_path / "s.npz")
+    code, out, err = run("verify", tmp_path / "c.npz", tmp_path / "s.npz", "--exact", "--json")
+    assert (code, err) == (0, "")
+    numerator, denominator = json.loads(out)["gap"].split("/")
+    assert len(denominator) > 4300
+    assert len(numerator) <= len(denominator)
+
+
+def test_names_cannot_write_over_a_terminal(run, tmp_path):
+    """Names come from files, and files from anybody."""
+    contest = mdc.Contest(np.full((2, 1, 2), 0.5), [1, 0], np.zeros((2, 2)), state_names=["a\x1b[2J\nb", "\u202ec"])
+    contest.save(tmp_path / "c.json")
+    code, out, _ = run("solve", tmp_path / "c.json")
+    assert code == 0
+    assert not {"\x1b", "\u202e"} & set(out)
+    assert "a�[2J�b" in out
+
+
 def test_examples_are_listed_and_printed(run, tmp_path):
     code, out, _ = run("example")
     assert code == 0

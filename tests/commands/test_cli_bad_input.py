@@ -139,6 +139,10 @@ def test_a_pipe_is_not_waited_for(run, tmp_path):
         (["solve", "{contest}", "--eta", "1"], "--eta belongs to one method: say which"),
         (["solve", "{contest}", "--solver", "hpi", "--iterations", "0"], "at least 1"),
         (["solve", "{contest}", "--solver", "policy-game", "--eta", "1"], "takes no --eta"),
+        (
+            ["solve", "{contest}", "--solver", "hpi", "--iterations", "5", "--device", "cpu"],
+            "--solver hpi takes no --device",
+        ),
         (["solve", "{contest}", "--max-bytes", "10"], "over the limit of 10"),
         (["verify", "{contest}", "{contest}"], "expected 'mdcontest/solution'"),
         (["demo", "--out", "/proc/nope"], "cannot write to /proc/nope"),
@@ -152,6 +156,37 @@ def test_bad_arguments(run, contest_file, tmp_path, monkeypatch, arguments, mess
     assert code == 2
     assert message in err
     assert contest_file.read_bytes() == before
+
+
+def test_a_place_that_a_link_leads_to_is_looked_at_before_the_solve(run, contest_file, tmp_path, monkeypatch):
+    """Not after it: a solve can take hours."""
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere" / "s.json")
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    monkeypatch.setattr(mdc, "solve", lambda *_, **__: pytest.fail("solved before the place was looked at"))
+    for name, words in {
+        "gone": "nowhere is no folder",
+        "loop": "round in a circle",
+        "pipe": "device or a pipe",
+    }.items():
+        code, _, err = run("solve", contest_file, "--out", tmp_path / f"{name}.json")
+        assert (code, one_clear_line(err)) == (2, True), err
+        assert words in err
+
+
+def test_what_cannot_be_written_after_all_is_printed(run, contest_file, tmp_path, monkeypatch):
+    def solve_and_remove(*arguments, **settings):
+        (tmp_path / "out").rmdir()
+        return solve(*arguments, **settings)
+
+    solve = mdc.solve
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(mdc, "solve", solve_and_remove)
+    code, out, err = run("solve", contest_file, "--out", tmp_path / "out" / "s.json")
+    assert code == 2
+    assert "cannot write" in err
+    assert "status   solved" in out
+    assert "written to" not in out
 
 
 @pytest.mark.parametrize("place", ["run.json", "checkpoints/0000000004/state.json", "dataset.json", "margin.json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import math
 import os
@@ -15,7 +16,7 @@ from typing import Any
 import mdcontest as mdc
 from mdcontest.commands.outputs import refuse_parts
 from mdcontest.errors import InputError
-from mdcontest.files import to_json
+from mdcontest.files import place_of, to_json
 from mdcontest.progress import progress_bar
 from mdcontest.solution import FORMAT as SOLUTION_FORMAT
 
@@ -51,7 +52,9 @@ def add_commands(command: Any) -> None:
     )
     solve.add_argument("--time-limit", type=float, metavar="SECONDS", help="return the best so far after this time")
     solve.add_argument("--iterations", type=int, help="iteration limit of an iterative method")
-    solve.add_argument("--eta", type=_eta, help="learning rate of the hpi methods: adaptive, theorem or a number")
+    solve.add_argument(
+        "--eta", type=_eta, help="learning rate: adaptive, theorem (hpi methods) or a number (mirror-descent, too)"
+    )
     solve.add_argument("--device", choices=["auto", "cpu", "gpu"], help="where interior-point factors (default auto)")
     solve.add_argument("--out", metavar="FILE", help="write the solution, .json or .npz")
     solve.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -79,14 +82,14 @@ def run_solve(options: argparse.Namespace) -> int:
         _require_writable(options.out, options.file)
     with progress_bar(show=not options.quiet) as report:
         solution = mdc.solve(contest, solver, tol=options.tol, time_limit=options.time_limit, progress=report)
-    if options.out:
-        solution.save(options.out)
-    if options.json:
-        print(to_json(SOLUTION_FORMAT, solution.to_record()), end="")
-    else:
-        print(_describe(contest, solution))
+    try:
         if options.out:
-            print(f"written to {options.out}")
+            solution.save(options.out)
+    finally:  # where it cannot be written after all, what was found is on the screen at least
+        record = to_json(SOLUTION_FORMAT, solution.to_record()) if options.json else None
+        print(_describe(contest, solution) if record is None else record, end="\n" if record is None else "")
+    if options.out and not options.json:
+        print(f"written to {options.out}")
     return SOLVED if solution.status == mdc.Status.SOLVED else NOT_SOLVED
 
 
@@ -119,7 +122,7 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.json:
         numbers = {"gap": 0.0 if isinstance(report.gap, Fraction) else report.gap} | report.residuals
         finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-        gap = str(report.gap) if isinstance(report.gap, Fraction) else finite.pop("gap")
+        gap = _all_digits(report.gap) if isinstance(report.gap, Fraction) else finite.pop("gap")
         finite.pop("gap", None)
         print(json.dumps({"holds": report.holds, "gap": gap, "residuals": finite, "faults": list(report.faults)}))
     else:
@@ -146,6 +149,16 @@ def run_example(options: argparse.Namespace) -> int:
 # --- helpers ----------------------------------------------------------------------------------------------
 
 
+def _all_digits(value: Fraction) -> str:
+    """Numerator and denominator, however long: Python's limit guards against texts from outside."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        return str(value)
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
 def _solver(options: argparse.Namespace) -> Any:
     """The solver the flags ask for, or None to let the library choose."""
     given = {key: getattr(options, key) for key in ("iterations", "eta", "device") if getattr(options, key) is not None}
@@ -153,10 +166,10 @@ def _solver(options: argparse.Namespace) -> Any:
         if given:
             raise InputError(f"--{next(iter(given))} belongs to one method: say which, such as --solver hpi")
         return None
-    try:
-        return SOLVERS[options.solver](**given)
-    except TypeError:
-        raise InputError(f"--solver {options.solver} takes no --{' or --'.join(given)}") from None
+    method = SOLVERS[options.solver]
+    if strange := [name for name in given if name not in inspect.signature(method).parameters]:
+        raise InputError(f"--solver {options.solver} takes no --{' or --'.join(strange)}")
+    return method(**given)
 
 
 def _solver_name(text: str) -> str:
@@ -177,7 +190,7 @@ def _eta(text: str) -> float | str:
 
 def _require_writable(path: str, contest: str) -> None:
     """Fail before a long solve rather than after it."""
-    target, folder = Path(path), Path(path).parent
+    target = Path(path)
     if target.suffix.lower() not in (".json", ".npz"):
         raise InputError(f"{path}: the ending must be .json or .npz, it decides the form of the file")
     try:
@@ -186,6 +199,7 @@ def _require_writable(path: str, contest: str) -> None:
         if target.is_dir():
             raise InputError(f"{path} is a folder; name a file in it")
         refuse_parts("--out", path)
+        folder = place_of(path).parent
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise InputError(f"cannot write {path}: {folder} is no folder that can be written to")
     except OSError as error:
@@ -203,11 +217,17 @@ def _describe(contest: mdc.Contest, solution: mdc.Solution) -> str:
     ]
     if contest.num_states > MAX_TABLE_STATES:
         return "\n".join([*lines, f"rule     {contest.num_states} states; --out or --json writes it"])
-    width = max(len(name) for name in [*contest.state_names, "state"])
-    columns = [max(len(name), 8) for name in contest.action_names]
-    head = "  ".join(name.rjust(w) for name, w in zip(contest.action_names, columns, strict=True))
+    states, actions = (list(map(_printable, names)) for names in (contest.state_names, contest.action_names))
+    width = max(len(name) for name in [*states, "state"])
+    columns = [max(len(name), 8) for name in actions]
+    head = "  ".join(name.rjust(w) for name, w in zip(actions, columns, strict=True))
     lines.append(f"\n{'state'.ljust(width)}  {'time':>8}  {head}")
-    for s, name in enumerate(contest.state_names):
+    for s, name in enumerate(states):
         shares = "  ".join(f"{p:{w}.4f}" for p, w in zip(solution.rule[s], columns, strict=True))
         lines.append(f"{name.ljust(width)}  {solution.occupancy[s].sum():8.4f}  {shares}")
     return "\n".join(lines)
+
+
+def _printable(name: str) -> str:
+    """A name from a file without what would move a terminal's cursor, or turn its text round."""
+    return "".join(letter if letter.isprintable() else "�" for letter in name)

@@ -56,7 +56,8 @@ class Dense(Margin):
         return EPS * terms * self.bound * float(np.abs(weights).sum())
 
     def rows_bound(self, f: Any) -> float:
-        return float(np.abs(self.M).max())
+        used = np.unique(f)
+        return float(np.abs(self.M if len(used) == len(self.M) else self.M[np.ix_(used, used)]).max())
 
 
 class SymmetricBlocks(Margin):

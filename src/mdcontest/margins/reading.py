@@ -76,9 +76,10 @@ def require_skew(M: Array, what: str = "M", name: Callable[[int], str] = str, to
     worst = np.unravel_index(np.argmax(excess), M.shape)
     if excess[worst] > tolerance * np.abs(M).max() / 2:
         i, j = int(worst[0]), int(worst[1])
+        both = float(M[i, j]) + float(M[j, i])  # floats of Python overflow in silence
         raise InputError(
             f"margin is not skew-symmetric: {what}[{name(i)},{name(j)}] + {what}[{name(j)},{name(i)}] = "
-            f"{M[i, j] + M[j, i]:.6g}; pass margins.antisymmetrise({what}) if you mean its skew part"
+            f"{both:.6g}; pass margins.antisymmetrise({what}) if you mean its skew part"
         )
     return antisymmetrise(M)
 

@@ -42,6 +42,7 @@ class Signs(Margin):
 
     def _settle(self, weights: Array) -> None:
         """Fix weights and periods once the number of features is known."""
+        weights.setflags(write=False)
         self.weights, self.period = weights, _each(self._period_asked, len(weights), "period")
         self.arc = _each(self._arc_asked, len(weights), "arc")
         for arc, period in zip(self.arc, self.period, strict=True):
@@ -62,7 +63,14 @@ class Signs(Margin):
         columns = features.copy()
         for k, period in enumerate(self.period):
             if period is not None:
-                columns[:, k] = np.round((columns[:, k] / period) % 1.0 * TURN) % TURN
+                with np.errstate(over="ignore"):
+                    turns = columns[:, k] / period
+                if not np.isfinite(turns).all():
+                    largest = np.abs(columns[:, k]).max()
+                    raise InputError(
+                        f"a feature of {largest:g} is too many turns of a circle of {period:g}; rescale it"
+                    )
+                columns[:, k] = np.round(turns % 1.0 * TURN) % TURN
         return columns
 
     def kernel(self, f: Array, g: Array) -> Array:
@@ -75,7 +83,8 @@ class Signs(Margin):
         """Σ_k w_k sgn(f_k − g_k) over the last axis of two batches that broadcast."""
         total = np.zeros(np.broadcast_shapes(f.shape[:-1], g.shape[:-1]))
         for k, weight in enumerate(self.weights):
-            lead, arc = f[..., k] - g[..., k], self._arc_steps(k)
+            with np.errstate(over="ignore"):  # of an infinite lead only the sign counts
+                lead, arc = f[..., k] - g[..., k], self._arc_steps(k)
             if arc is None:
                 total += weight * np.sign(lead)
             else:
@@ -138,7 +147,10 @@ class Signs(Margin):
         return np.concatenate([changes, changes + 0.5])[:, None]  # steps of a turn are whole numbers: 0.5 is between
 
     def rows_bound(self, f: Array) -> float:
-        return float(np.abs(self.weights).sum())
+        varies = (f != f[0]).any(
+            axis=0
+        )  # where all are equal nobody is ahead, and sums of that are zero without rounding
+        return float(np.abs(self.weights[varies]).sum())
 
 
 def _as_they_are(rows: Any) -> Any:

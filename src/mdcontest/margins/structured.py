@@ -225,8 +225,9 @@ class Classes(Margin):
         return (self.class_matrix @ shares_of(g, weights, len(self.class_matrix)))[f]
 
     def rounding(self, weights: Array) -> float:
+        # Classes that no pair has get no weight, so that their margins, however large, add nothing.
         terms = longest_share(len(weights)) + len(self.class_matrix) + 4
-        return EPS * terms * float(np.abs(self.class_matrix).max()) * float(np.abs(weights).sum())
+        return EPS * terms * self.bound * float(np.abs(weights).sum())
 
     def extremes(self, g: Any) -> Any:
         return np.arange(len(self.class_matrix))

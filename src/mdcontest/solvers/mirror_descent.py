@@ -20,6 +20,7 @@ from mdcontest.solution import Status
 from mdcontest.solvers.base import STOPPED, Progress, Proposal, Report, require_iterations, status_when_stopped
 from mdcontest.solvers.marks import Marks
 from mdcontest.solvers.policies import deterministic_occupancies
+from mdcontest.solvers.rates import scaled
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class MirrorDescent:
                 p = softmax(log_p)
                 p_bar += (p - p_bar) / k
                 # p_{k+1} ∝ p_k exp(η X M Xᵀ p_k): the maximiser of eq. omd-update, by the linearity of M̄ in occupancies
-                log_p += eta * (X @ contest.margin.apply(p @ X).reshape(-1))
+                log_p += scaled(X @ contest.margin.apply(p @ X).reshape(-1), np.array(eta))
                 if k & (k - 1) == 0 or k % 100 == 0 or k == K:
                     found = float((X @ contest.margin.apply(p_bar @ X).reshape(-1)).max())
                     if marks.record(k, found) <= gap:

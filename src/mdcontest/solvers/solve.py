@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -70,8 +71,9 @@ def solve(
 def _asked_for(solver: Solver) -> Plan:
     if isinstance(solver, type) or not hasattr(solver, "propose"):
         raise InputError(f"solver must be a solver such as solvers.HPI(1000), got {solver!r}")
-    given = ", ".join(f"{f.name}={getattr(solver, f.name)!r}" for f in fields(solver))  # type: ignore[arg-type]
-    yield solver, f"asked for, with {given}"
+    settings: Any = fields(solver) if is_dataclass(solver) else ()  # somebody's own method need not be one
+    given = ", ".join(f"{one.name}={getattr(solver, one.name)!r}" for one in settings)
+    yield solver, f"asked for, with {given}" if given else "asked for"
 
 
 def _run(contest: Contest, solver: Solver, why: str, tol: float, watch: _Watch) -> Solution:
