@@ -1,16 +1,11 @@
-"""Claims about learned margins, the comparison horizon T_C, HPI's learning rate, and the length of episodes."""
+"""Claims about learned margins and the comparison horizon T_C."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
-import eta_search
-import numpy as np
 from comparison_horizon import SHOWN
-from evidence import NOT_RUN, Evidence, earned_a_step, earned_at_the_end, shown
+from evidence import NOT_RUN, Evidence, shown
 from judging import (
     HOLDS,
     NOTHING,
@@ -22,13 +17,14 @@ from judging import (
     count,
     decided,
     every_task_is,
+    named,
     short,
     still_open,
 )
 from lemma_claims import LEMMAS_COMMAND, averaging_misjudges
-from readings import FIRST, LIMITS
-from selections import ETAS, HORIZONS, LEARNED_ON, LEARNERS, NAMES, NT, PAPER, PAPER_LEARNED, PAPER_NT
-from sppo_claims import gap_claims, suite_claims
+from mujoco_suite import suite_command
+from selections import HORIZONS, LEARNED_ON, LEARNERS, NAMES, NT, PAPER, PAPER_LEARNED, PAPER_NT
+from sppo_claims import NT_COMMAND, SUITE_COMMAND, gap_claims, suite_claims
 
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS
@@ -37,13 +33,11 @@ from mdcontest.report.study import Scores
 LEARNED_COMMAND = (
     f"python paper/learned_margins.py --tasks {','.join(LEARNED_ON)} --algos hpi-clip,hpi,sppo --seeds 0-4"
 )
-HORIZON_COMMAND = f"python paper/comparison_horizon.py --tasks {','.join(SHOWN)} --seeds 0-4"
-ETA_COMMAND = "python paper/eta_search.py --seeds 0-2; python paper/mujoco_suite.py --algos hpi --seeds 0-9"
-READINGS_COMMAND = "python paper/readings.py"
-TUNED_ON = eta_search.FULL.tasks
-CHOSEN_ETA = 1.5
-FIRST_OR_NOT: tuple[dict[str, Any], ...] = ({}, dict(FIRST.settings))
-"""The preset, and the same without samples of the first policy."""
+HORIZON_COMMAND = (
+    f"python paper/comparison_horizon.py --tasks {','.join(SHOWN)} --seeds 0-4; "
+    f"{suite_command(SHOWN, ['hpi-clip', 'sppo'])}"
+)
+"""T_C = 1 is part of the suite, too, and has more seeds there."""
 
 
 # --- learned margins --------------------------------------------------------------------------------------
@@ -62,7 +56,7 @@ def gains_persist(evidence: Evidence, algorithm: str) -> Finding:
     if found.numbers.startswith(NOT_RUN):
         return found
     said = f"on tasks where it is with the task's own margin: {found.numbers}"
-    said += f"; with its own margin it overlaps on {_named(unsure)}" if unsure else ""
+    said += f"; with its own margin it overlaps on {named(unsure)}" if unsure else ""
     return Finding(said, UNKNOWN if unsure and found.verdict == HOLDS else found.verdict)
 
 
@@ -149,98 +143,6 @@ def between_the_ends(evidence: Evidence) -> Finding:
     return Finding("; ".join(said), decided(all_of(good))) if said else NOTHING
 
 
-# --- settings ---------------------------------------------------------------------------------------------
-
-
-def eta_is_best(evidence: Evidence) -> Finding:
-    """By reward a step at the end of training, as in the paper, averaged over the three tasks by seed.
-
-    Plainly, and on a scale from a task's worst η to its best; beside it which η returns would choose.
-    """
-    if missing := [short(t) for t in TUNED_ON if any(_with_eta(evidence, t, eta) is None for eta in ETAS)]:
-        return Finding(f"not all values were run on {', '.join(missing)}", decided(None))
-    said, good = [], []
-    for scaled, words in ((False, "as it is"), (True, "between a task's worst η (0) and its best (1)")):
-        intervals = _averaged(evidence, earned_at_the_end, scaled)
-        verdicts = {st.verdict(intervals[CHOSEN_ETA], one) for eta, one in intervals.items() if eta != CHOSEN_ETA}
-        good.append(True if verdicts == {HIGHER} else False if LOWER in verdicts else None)
-        said.append(f"{words}: " + ", ".join(f"η = {eta:g}: {shown(one)}" for eta, one in intervals.items()))
-    by_return = [_averaged(evidence, lambda one: one.finals, scaled) for scaled in (False, True)]
-    best = [f"{max(found, key=lambda eta: found[eta].mean):g}" for found in by_return]
-    return Finding(
-        f"reward a step in the last tenth of training, averaged over the tasks, {'; '.join(said)}. Returns instead "
-        f"have their highest mean at η = {best[0]} as they are, at {best[1]} between worst and best",
-        decided(all_of(good)),
-    )
-
-
-def _with_eta(evidence: Evidence, task: str, eta: float) -> Scores | None:
-    return evidence.with_setting("learning rate", task, "eta", eta)
-
-
-def _averaged(evidence: Evidence, score: Callable[[Scores], Sequence[float]], scaled: bool) -> dict[float, st.Interval]:
-    """The mean over the tasks of a score, by η, over the seeds that were run on all of them."""
-    by_task = [{eta: _by_seed(_with_eta(evidence, task, eta), score) for eta in ETAS} for task in TUNED_ON]
-    if scaled:
-        by_task = [_between_worst_and_best(found) for found in by_task]
-    means = {}
-    for eta in ETAS:
-        seeds = set.intersection(*(set(found[eta]) for found in by_task))
-        found = [float(np.mean([scores[eta][seed] for scores in by_task])) for seed in sorted(seeds)]
-        interval = st.student_interval(found)
-        means[eta] = replace(interval, mean=round(interval.mean, 12))  # the worst on a scale from worst to best is 0
-    return means
-
-
-def _by_seed(found: Scores | None, score: Callable[[Scores], Sequence[float]]) -> dict[int, float]:
-    return dict(zip((run.seed for run in found.runs), score(found), strict=True)) if found else {}
-
-
-def _between_worst_and_best(found: Mapping[float, Mapping[int, float]]) -> dict[float, dict[int, float]]:
-    """Scores of a task, such that means over seeds go from 0 to 1."""
-    means = [float(np.mean(list(seeds.values()))) for seeds in found.values()]
-    low, spread = min(means), max(means) - min(means) or 1.0
-    return {eta: {seed: (value - low) / spread for seed, value in seeds.items()} for eta, seeds in found.items()}
-
-
-def length_matters(evidence: Evidence) -> Finding:
-    """How much less SPPO earns a step than HPI-Clip: with episodes of 2048 steps, and at the registered limits."""
-    said, good = [], []
-    for task in LIMITS.tasks:
-        short_of = [_shortfall(evidence, task, changed) for changed in ({}, LIMITS.settings)]
-        if short_of[0] is None or short_of[1] is None:
-            good.append(None)
-            continue
-        said.append(f"{short(task)}: {shown(short_of[0])} at 2048, {shown(short_of[1])} at the registered limit")
-        good.append({LOWER: True, HIGHER: False}.get(st.verdict(short_of[1], short_of[0])))
-    return Finding("; ".join(said), decided(all_of(good))) if said else NOTHING
-
-
-def _shortfall(evidence: Evidence, task: str, changed: Mapping[str, Any]) -> st.Interval | None:
-    """HPI-Clip's reward a step less SPPO's, seed by seed."""
-    both = [evidence.reading(task, name, changed) for name in LIMITS.algorithms]
-    rates = [{run.seed: earned_a_step(run) for run in one.runs} if one else {} for one in both]
-    common = sorted(rates[0].keys() & rates[1].keys())
-    return st.student_interval([rates[0][seed] - rates[1][seed] for seed in common]) if common else None
-
-
-def collapses(evidence: Evidence) -> Finding:
-    """The paper says it of all algorithms, so one that does better without samples of the first policy is enough."""
-    (task,), said, good = FIRST.tasks, [], []
-    for name in FIRST.algorithms:
-        seen, unseen = (one.area if one else None for one in (evidence.reading(task, name, c) for c in FIRST_OR_NOT))
-        if seen is None or unseen is None:
-            good.append(None)
-            continue
-        said.append(f"{NAMES[name]} {shown(unseen)} without them, {shown(seen)} with them")
-        good.append({HIGHER: False, LOWER: True}.get(st.verdict(unseen, seen)))
-    return Finding(f"on {short(task)}: {'; '.join(said)}", decided(all_of(good))) if said else NOTHING
-
-
-def _named(tasks: Iterable[str]) -> str:
-    return ", ".join(map(short, tasks))
-
-
 ABOUT_HORIZONS = {
     "T_C = 1 is HPI-Clip, and T_C as long as the task is SPPO": ends_are_the_algorithms,
     "A T_C in between interpolates between the two (our test: none strictly beyond both)": between_the_ends,
@@ -255,14 +157,14 @@ ABLATIONS = [
     *(
         Claim(
             "ap:learned-preference-model",
-            f"{NAMES[name]}'s gains over SPPO persist when margins are learned (on {_named(LEARNED_ON)})",
+            f"{NAMES[name]}'s gains over SPPO persist when margins are learned (on {named(LEARNED_ON)})",
             lambda e, name=name: gains_persist(e, name),
-            LEARNED_COMMAND,
+            f"{LEARNED_COMMAND}; {SUITE_COMMAND}; {NT_COMMAND}",
         )
         for name in LEARNERS
     ),
     *(
-        Claim("ap:sppo", f"{text} (on {_named(SHOWN)})", judge, HORIZON_COMMAND)
+        Claim("ap:sppo", f"{text} (on {named(SHOWN)})", judge, HORIZON_COMMAND)
         for text, judge in ABOUT_HORIZONS.items()
     ),
     Claim(
@@ -270,25 +172,5 @@ ABLATIONS = [
         "Averaging over a trajectory can make SPPO misjudge a policy",
         averaging_misjudges,
         LEMMAS_COMMAND,
-    ),
-    Claim(
-        "sec:experiments",
-        f"It is the length of problems that makes SPPO inefficient (our test: on {_named(LIMITS.tasks)} what it earns "
-        "less a step than HPI-Clip is strictly less at the registered limits than with episodes of 2048 steps)",
-        length_matters,
-        READINGS_COMMAND,
-    ),
-    Claim(
-        "ap:algorithm-details",
-        "Of η in {0.75, 1.5, 3, 6, 12}, 1.5 does best on average over Ant, HalfCheetah and InvertedDoublePendulum",
-        eta_is_best,
-        ETA_COMMAND,
-    ),
-    Claim(
-        "ap:algorithm-details",
-        "Without samples of the first policy among the opponents all algorithms collapse on easy tasks such as "
-        "InvertedPendulum, and with them they do not",
-        collapses,
-        READINGS_COMMAND,
     ),
 ]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from evidence import Evidence
+from comparison_horizon import SHOWN
+from evidence import Evidence, earned_at_the_end
 from finite_figures import rates_figure, sizes_figure
 from judging import short
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from selections import ETAS, HORIZONS
+from selections import NAMES as SHORT
+from settings_claims import TUNED_ON
 
-from mdcontest.report.statistics import MIN_SEEDS
-from mdcontest.report.study import INVERTED, RETURN, Study, TaskStudy
+from mdcontest.report.statistics import MIN_SEEDS, student_interval
+from mdcontest.report.study import INVERTED, RETURN, Scores, Study, TaskStudy
 from mdcontest.report.study_gap_plots import bracket_figure, bracket_range, shares_figure, traces_figure
 from mdcontest.report.study_gaps import gap_series, shares, traces
-from mdcontest.report.study_plots import Look, drawing, looks, mean_curve
-from mdcontest.report.study_setting_plot import setting_figure
+from mdcontest.report.study_plots import COLORS, drawing, looks, mean_curve
 from mdcontest.tasks import make
 
 COLUMNS = 4
@@ -27,10 +31,30 @@ NAMES = {
     "sppo": "SPPO (SPO of Swamy et al. 2024)",
     "ppo": "PPO, which sees the reward",
 }
+BESIDE = 0.3
+"""Rows between an interval and its seeds."""
 PANEL = 4.2
 """Inches of the widest panel."""
 MILLION = 1e6
 MEASURES = {RETURN: "return of an episode", INVERTED: "inverted lower bound"}
+SEEDS = "dots are seeds, bars Student's 95 % intervals"
+CAPTIONS = {
+    "suite": "Returns over training on the suite, the paper's settings: means over seeds with Student's 95 % bands.",
+    "suite-areas": f"The areas under these curves; {SEEDS}, and in brackets stands the number of seeds.",
+    "nontransitive": "What best responses win over training, turned round so that higher is better, with 95 % bands.",
+    "learned-margins": "Returns over training on learned margins, with 95 % bands, which reach beyond what a return "
+    "can be where few seeds are far apart. On InvertedPendulum HPI-Clip and SPPO are the same runs.",
+    "learned-margins-nontransitive": "The same of what best responses win by the task's own margin.",
+    "comparison-horizon": f"Areas against T_C, from HPI-Clip (1) to SPPO (2048); {SEEDS}.",
+    "eta": f"HPI's reward a step in the last tenth of training against η, by which the paper chose it; {SEEDS}.",
+    "gap": "Brackets of the gap of mixtures: thin lines are seeds, short bars what best responses win give or take the "
+    "error of playing them, means over seeds.",
+    "positions": "Where the fingertip was in an episode of one seed; dotted is what it can just reach.",
+    "classes": "Shares of steps in each class; thin lines are seeds.",
+    "finite-sizes": "Seconds of the linear program and of the game over policies; dots are contests, lines medians.",
+    "finite-rates": "HPI's gap against K: medians over contests, bands from the least to the largest.",
+}
+"""By the beginnings of file names."""
 
 
 def all_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
@@ -39,14 +63,15 @@ def all_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
     if evidence.study("suite").tasks:
         yield "suite-areas", areas_figure(evidence)
     yield from _nontransitive(evidence)
-    for name, study in (("comparison-horizon", "comparison horizon"), ("eta", "learning rate")):
-        found = evidence.study(study)
-        for task in found.tasks:
-            if len(task.scores) > 1 and (figure := setting_figure(task, looks(found))) is not None:
-                yield f"{name}-{short(task.name)}", figure
+    yield from _settings(evidence)
     for name, draw in (("sizes", sizes_figure), ("rates", rates_figure)):
         if (measured := evidence.finite(name)) is not None:
             yield f"finite-{name}", draw(measured)
+
+
+def caption(name: str) -> str:
+    """Of the figure in this file."""
+    return CAPTIONS[max((start for start in CAPTIONS if name.startswith(start)), key=len)]
 
 
 def _panels(tasks: Sequence[TaskStudy], draw: Callable[[Axes, TaskStudy], None], height: float, legend: int) -> Figure:
@@ -108,11 +133,14 @@ def areas_figure(evidence: Evidence) -> Figure:
 
     def draw(axes: Axes, task: TaskStudy) -> None:
         for row, (variant, one) in enumerate(task.scores.items()):
-            _area(axes, row, one.areas, (one.area.mean, one.area.low, one.area.high), styles[variant])
-        axes.set_yticks(
-            range(len(task.scores)), [NAMES[one.algorithm].split(" (")[0].split(",")[0] for one in task.scores.values()]
-        )
-        axes.invert_yaxis()
+            look = styles[variant]
+            axes.scatter(one.areas, np.full(len(one.areas), row + BESIDE), s=8, color=look.color, linewidths=0)
+            axes.plot([one.area.mean], [row], color=look.color, marker=look.marker, markersize=6)
+            if np.isfinite([one.area.low, one.area.high]).all():
+                axes.plot([one.area.low, one.area.high], [row, row], color=look.color, linewidth=2)
+        names = [f"{SHORT[one.algorithm]} ({one.area.n})" for one in task.scores.values()]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(axis="x", color="#e8e8e8", linewidth=0.6)
         axes.set_axisbelow(True)
 
@@ -121,12 +149,59 @@ def areas_figure(evidence: Evidence) -> Figure:
     return figure
 
 
-def _area(axes: Axes, row: int, areas: np.ndarray, interval: tuple[float, float, float], look: Look) -> None:
-    mean, low, high = interval
-    axes.scatter(areas, np.full(len(areas), row), s=10, color=look.color, alpha=0.5, linewidths=0)
-    axes.plot([mean], [row], color=look.color, marker=look.marker, markersize=6)
-    if np.isfinite([low, high]).all():
-        axes.plot([low, high], [row, row], color=look.color, linewidth=2)
+# --- one setting varied -----------------------------------------------------------------------------------
+
+
+def _settings(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
+    """fig:sppo-ablation, and the search for η by the measure that it was chosen by."""
+    areas = _values(evidence, "comparison horizon", SHOWN, "comparison_horizon", HORIZONS, lambda one: one.areas)
+    rates = _values(evidence, "learning rate", TUNED_ON, "eta", ETAS, earned_at_the_end)
+    if areas:
+        yield "comparison-horizon", setting_figure(areas, "T_C", "area, HPI-Clip", COLORS[0])
+    if rates:
+        yield "eta", setting_figure(rates, "η", "reward a step at the end, HPI", COLORS[1])
+
+
+def _values(
+    evidence: Evidence,
+    study: str,
+    tasks: Sequence[str],
+    setting: str,
+    values: Sequence[float],
+    score: Callable[[Scores], Sequence[float]],
+) -> dict[str, dict[float, Sequence[float]]]:
+    """Task → value of the setting → scores of its seeds; only tasks on which several values were run."""
+    found = {
+        task: {v: score(one) for v in values if (one := evidence.with_setting(study, task, setting, v)) is not None}
+        for task in tasks
+    }
+    return {task: scores for task, scores in found.items() if len(scores) > 1}
+
+
+def setting_figure(
+    found: Mapping[str, Mapping[float, Sequence[float]]], setting: str, measure: str, color: str
+) -> Figure:
+    """A panel a task: means joined by a line, with their seeds and intervals."""
+    with drawing(3.2 * len(found) + 0.4, 2.4) as figure:
+        panels = figure.subplots(1, len(found), squeeze=False)[0]
+        for axes, (task, scores) in zip(panels, found.items(), strict=True):
+            intervals = {value: student_interval(seeds) for value, seeds in scores.items()}
+            axes.plot(list(scores), [one.mean for one in intervals.values()], color=color, marker="o", markersize=5)
+            for value, seeds in scores.items():
+                axes.scatter(np.full(len(seeds), value * 1.12), seeds, s=8, color=color, alpha=0.6, linewidths=0)
+                axes.plot([value] * 2, [intervals[value].low, intervals[value].high], color=color, linewidth=2)
+            axes.set_xscale("log", base=2)
+            axes.minorticks_off()
+            axes.set_xticks(list(scores), [f"{value:g}" for value in scores], rotation=45 if len(scores) > 5 else 0)
+            axes.set_xlabel(setting)
+            axes.set_title(short(task))
+            axes.grid(color="#e8e8e8", linewidth=0.6)
+            axes.set_axisbelow(True)
+        panels[0].set_ylabel(measure)
+    return figure
+
+
+# --- nontransitive tasks ----------------------------------------------------------------------------------
 
 
 def _nontransitive(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
@@ -136,14 +211,21 @@ def _nontransitive(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
     series = [one for one in gap_series(runs) if len(one.steps) > 1]  # what was measured at the end only is in a table
     for one in series:
         limits = bracket_range([other for other in series if other.task == one.task])
-        yield (
-            f"gap-{one.task}-{one.variant.split()[0]}-{one.returned}",
-            bracket_figure(one, styles[one.variant], limits),
-        )
+        drawn = bracket_figure(replace(one, variant=_shown(one.variant)), styles[one.variant], limits)
+        yield f"gap-{one.task}-{one.variant.split()[0]}-{one.returned}", drawn
     for found in traces(runs):
-        yield f"positions-{found.task}", traces_figure(found, make(found.task).reach, styles)
+        rows = [(_shown(variant), *others) for variant, *others in found.rows]
+        known = {_shown(variant): look for variant, look in styles.items()}
+        yield f"positions-{found.task}", traces_figure(replace(found, rows=rows), make(found.task).reach, known)
     for part in shares(runs):
-        yield f"classes-{part.task}-{part.variant.split()[0]}", shares_figure(part)
+        name = f"classes-{part.task}-{part.variant.split()[0]}"
+        yield name, shares_figure(replace(part, variant=_shown(part.variant)))
+
+
+def _shown(variant: str) -> str:
+    """A variant with its algorithm as in texts."""
+    algorithm, *settings = variant.split()
+    return " ".join([SHORT[algorithm], *settings])
 
 
 def as_png(figure: Figure) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from evidence import Evidence, number
-from finite_figures import STAYS, summarise_rates, summarise_sizes
+from evidence import Evidence, number, shown
+from finite_figures import FIT_PAIRS, STAYS, summarise_rates, summarise_sizes
 from judging import NOTHING, Claim, Finding, all_of, decided, judged_table, known
 from process_sizes import summarise_processes
 from state_counts import summarise_states
@@ -57,17 +57,22 @@ def _game_explodes(found: dict[str, Any]) -> Finding:
 
 def _program_is_polynomial(found: dict[str, Any]) -> Finding:
     said = (
-        f"seconds grow as (|S||A|)^{number(found['lp_exponent'])}; {number(found['lp_largest_seconds'])} s at "
+        f"from {FIT_PAIRS} pairs on seconds grow as (|S||A|)^{number(found['lp_exponent'])} "
+        f"(by contest {shown(found['lp_exponents'])}); {number(found['lp_largest_seconds'])} s at "
         f"{found['lp_largest_pairs']} pairs (polynomial: an exponent below 4)"
     )
     return Finding(said, decided(known(found["lp_exponent"], found["lp_exponent"] < 4)))
 
 
 def _same_class(found: dict[str, Any]) -> Finding:
+    contest, process = (
+        f"|S|^{number(found[f'{name}_exponent'])} (by contest {shown(found[f'{name}_exponents'])})"
+        for name in ("contest", "process")
+    )
     said = (
-        f"both are one linear program; on the same transitions seconds grow as |S|^{number(found['contest_exponent'])} "
-        f"for contests and |S|^{number(found['process_exponent'])} for processes, {number(found['contest_largest'])} s "
-        f"and {number(found['process_largest'])} s at {found['pairs']:.0f} pairs"
+        f"both are one linear program; on the same transitions, from {found['fitted_from']:.0f} states on, seconds "
+        f"grow as {contest} for contests and as {process} for processes, {number(found['contest_largest'])} s and "
+        f"{number(found['process_largest'])} s at {found['pairs']:.0f} pairs"
     )
     exponents = [found[f"{name}_exponent"] for name in ("contest", "process")]
     return Finding(said, decided(known(sum(exponents), max(exponents) < 4)))
@@ -76,7 +81,8 @@ def _same_class(found: dict[str, Any]) -> Finding:
 def _not_linear(found: dict[str, Any]) -> Finding:
     said = (
         f"numbers of variables and constraints are linear in |S|, but the margins alone are |S|²|A|² numbers, and "
-        f"seconds grow as |S|^{number(found['contest_exponent'])} (linear: an exponent of at most 1.2)"
+        f"seconds grow as |S|^{number(found['contest_exponent'])} (by contest {shown(found['contest_exponents'])}; "
+        "linear: an exponent of at most 1.2)"
     )
     return Finding(said, decided(known(found["contest_exponent"], found["contest_exponent"] <= 1.2)))
 
@@ -124,9 +130,10 @@ def _rate(found: dict[str, Any]) -> Finding:
     theorem, adaptive = (found[name]["median_slope"] for name in ("hpi theorem", "hpi adaptive"))
     within = found["hpi theorem"]["bound_holds"] == 1.0
     said = (
-        f"never above the bound of the row before, which falls as 1/√K; median slope of log gap against log K: "
-        f"{number(adaptive)} with the adaptive η, {number(theorem)} with the theorem's η, which is so small that "
-        f"little moves by K = {found['hpi theorem']['largest_K']}"
+        "never above the bound of the row before, which falls as 1/√K; median slope of log gap against log K: "
+        f"{number(adaptive)} with the adaptive η (mean {shown(found['hpi adaptive']['slopes'])}), {number(theorem)} "
+        "with the theorem's η, which is so small that little moves by "
+        f"K = {found['hpi theorem']['largest_K']}"
     )
     return Finding(said, decided(known(adaptive, within and adaptive <= HALF)))
 
@@ -135,7 +142,7 @@ def _without_states(found: dict[str, Any]) -> Finding:
     said = (
         f"at the same bound on τ, the gap after {found['K']} iterations is {number(found['gap_fewest'])} with "
         f"{found['fewest']} states and {number(found['gap_most'])} with {found['most']} (medians; it goes as "
-        f"|S|^{number(found['exponent'])})"
+        f"|S|^{number(found['exponent'])}, by contest {shown(found['exponents'])})"
     )
     return Finding(said, decided(known(found["exponent"], found["exponent"] <= 0.1)))
 

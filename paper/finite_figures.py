@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
 from mdcontest.report.plots import GREY
+from mdcontest.report.statistics import Interval, student_interval
 from mdcontest.report.study_plots import COLORS, LINES, MARKERS, add_legend, drawing
 
 Table = Mapping[str, Any]
@@ -51,6 +52,11 @@ def slope(x: Array, y: Array) -> float:
     return float(np.polyfit(x, y, 1)[0]) if len(np.unique(x)) > 1 else float("nan")
 
 
+def slopes_by(contests: Array, x: Array, y: Array) -> Interval:
+    """The slope in each contest's own rows, with Student's interval over contests."""
+    return student_interval([slope(x[contests == one], y[contests == one]) for one in np.unique(contests)])
+
+
 # --- sizes ------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +89,7 @@ def summarise_sizes(table: Table) -> dict[str, Any]:
     return {
         "contests": len(ran),
         "lp_exponent": lp_exponent(table),
+        "lp_exponents": lp_exponents(table),
         "lp_largest_pairs": int(pairs(table).max()),
         "lp_largest_seconds": float(np.median(lp_seconds[pairs(table) == pairs(table).max()])),
         "game_factor_per_state": {int(count): game_factor(table, count) for count in np.unique(table["actions"])},
@@ -113,6 +120,13 @@ def lp_exponent(table: Table) -> float:
     return slope(np.log(n[large]), np.log(seconds[large]))
 
 
+def lp_exponents(table: Table) -> Interval:
+    """The same from the first contests of all sizes, the second, and so on."""
+    n, seconds = pairs(table), column(table, "lp_seconds")
+    large = _enough(n, n >= FIT_PAIRS)
+    return slopes_by(column(table, "contest")[large], np.log(n[large]), np.log(seconds[large]))
+
+
 def game_factor(table: Table, actions: float) -> float:
     """By what the game's seconds are multiplied with each state that is added, through the medians."""
     rows = np.array(table["game_run"], bool) & (column(table, "actions") == actions)
@@ -122,8 +136,8 @@ def game_factor(table: Table, actions: float) -> float:
 
 
 def _enough(values: Array, wanted: Any) -> Any:
-    """The rows wanted, or all where fewer than two are."""
-    return wanted if wanted.sum() > 1 else np.full(len(values), True)
+    """The rows wanted, or all where these have fewer than two values."""
+    return wanted if len(np.unique(values[wanted])) > 1 else np.full(len(values), True)
 
 
 # --- rates ------------------------------------------------------------------------------------------------
@@ -178,7 +192,7 @@ def summarise_rates(table: Table) -> dict[str, Any]:
     return {method: summarise_method(table, method) for method in methods} | {"last iterate": summarise_last(table)}
 
 
-def summarise_method(table: Table, method: str) -> dict[str, float]:
+def summarise_method(table: Table, method: str) -> dict[str, Any]:
     """Shares and medians over its rows; the slope is that of log gap against log K in one contest, then the median."""
     rows = rows_of(table, method)
     contests, bounds = column(rows, "contest"), column(rows, "bound")
@@ -193,6 +207,7 @@ def summarise_method(table: Table, method: str) -> dict[str, float]:
         "bound_below_1": float((bounds < 1).mean()),  # no gap exceeds 1, so only then the bound says something
         "bound_over_gap_at_largest_K": float(np.median((bounds / gaps)[iterations == iterations.max()])),
         "median_slope": float(np.median(slopes)),
+        "slopes": student_interval(slopes),
         "median_gap_at_largest_K": float(np.median(final)),
         "largest_gap_at_largest_K": float(final.max()),
     }

@@ -8,6 +8,7 @@ python paper/mujoco_suite.py --quick
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from study import Study, main
@@ -31,6 +32,14 @@ STUDY = Study(
     full=(FULL, OWN),
     quick=(replace(FULL, seeds=range(2), steps=20_480),),
 )
+
+
+def suite_command(tasks: Sequence[str] = (), algorithms: Sequence[str] = ()) -> str:
+    """What runs the suite in the paper's settings, all or some of it, with the paper's number of seeds."""
+    chosen = {"--tasks": tasks, "--algos": algorithms}
+    some = "".join(f" {option} {','.join(names)}" for option, names in chosen.items() if names)
+    return f"python paper/mujoco_suite.py --paper{some} --seeds 0-9"
+
 
 if __name__ == "__main__":
     sys.exit(main(STUDY))

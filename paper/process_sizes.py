@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 from finite import Row, measuring, random_contest, solve_timed, write_rows
-from finite_figures import slope
+from finite_figures import slope, slopes_by
 from lemma_sets import flow_balance
 from scipy.optimize import linprog
 
 import mdcontest as mdc
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError
+from mdcontest.report.statistics import Interval
 from mdcontest.solvers import LinearProgram
 
 PROCESSES_FORMAT = "mdcontest/paper-finite-processes"
@@ -70,17 +71,20 @@ def measure(quick: bool) -> Iterator[Row]:
             }
 
 
-def summarise_processes(table: Mapping[str, Any]) -> dict[str, float]:
-    """Exponents of seconds in |S||A|, and seconds at the largest size, medians over seeds."""
-    states, found = np.array(table["states"]), {}
+def summarise_processes(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Exponents of seconds in |S||A|, and seconds at the largest size, medians over seeds; exponents by contest."""
+    states, found = np.array(table["states"]), dict[str, Any]()
     sizes = sorted(set(table["states"]))
     fitted = [size for size in sizes if size >= FITTED_FROM] or sizes
     for name in ("contest", "process"):
         seconds = np.array(table[f"{name}_seconds"])
         medians = {size: float(np.median(seconds[states == size])) for size in sizes}
         found[f"{name}_exponent"] = slope(np.log(fitted), np.log([medians[size] for size in fitted]))
+        rows = states >= fitted[0]
+        alike = np.array(table["contest"])[rows]
+        found[f"{name}_exponents"] = slopes_by(alike, np.log(states[rows]), np.log(seconds[rows]))
         found[f"{name}_largest"] = medians[sizes[-1]]
-    return found | {"pairs": float(ACTIONS * sizes[-1])}
+    return found | {"pairs": float(ACTIONS * sizes[-1]), "fitted_from": float(fitted[0])}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,7 +96,7 @@ def _run(quick: bool, folder: Path) -> None:
     rows = list(measure(quick))
     write_rows(folder / "finite-processes.parquet", PROCESSES_FORMAT, PROCESSES_SCHEMA, iter(rows))
     for name, value in summarise_processes({key: [row[key] for row in rows] for key in PROCESSES_SCHEMA}).items():
-        print(f"{name}: {value:.4g}")
+        print(f"{name}: {value.mean if isinstance(value, Interval) else value:.4g}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,11 @@
 {rate Hopper sppo}                                    reward a step over training
 {inverted Reacher-NT hpi}                             the area of the inverted gap along training
 {won Reacher-NT hpi cloned}                           what best responses win in the end against a kind of policy
+{end InvertedPendulum sppo first_iterate=0}           the last tenth of training
 {other Hopper hpi}                                    the last quarter on another code base, an arm of independent.py
+{other_area Hopper hpi}                               all of its steps
+{seconds Walker2d}                                    of one core a run, as in the claims about speed
+{exponent contest}                                    of seconds in the number of states, of a contest or a process
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from claims import seconds_of_runs
 from evidence import NOT_RUN, Evidence, over_seeds
 from judging import short
+from process_sizes import summarise_processes
 from selections import NAMES, NT
+from settings_claims import tenths
 
 from mdcontest.errors import InputError
 from mdcontest.report.statistics import Interval, student_interval
@@ -27,7 +34,7 @@ from mdcontest.tasks.suite import SUITE
 
 QUOTE = re.compile(r"\{([^{}]+)\}")
 LATE = 0.75
-"""After this share of the steps that the other code base was trained for."""
+"""What is late: after this share of the steps that the other code base was trained for."""
 
 
 def quoted(text: str, evidence: Evidence) -> str:
@@ -90,26 +97,56 @@ def _won(evidence: Evidence, task: str, algorithm: str, returned: str, on: str =
     return over_seeds(found[0].values[:, -1]) if found else None
 
 
+def _end(evidence: Evidence, task: str, algorithm: str, *changed: str) -> Interval | None:
+    found = evidence.reading(_task(task), NAMED[algorithm], dict(map(_setting, changed)))
+    return student_interval([tenths(run)[-1] for run in found.runs]) if found else None
+
+
 def _other(evidence: Evidence, task: str, *arm: str) -> Interval | None:
     """Arms are named in several words."""
-    return late_returns(evidence, _task(task), " ".join(arm))
+    return other_returns(evidence, _task(task), " ".join(arm), LATE)
 
 
-def late_returns(evidence: Evidence, task: str, arm: str) -> Interval | None:
-    """Mean returns on the other code base over its last quarter."""
+def _other_area(evidence: Evidence, task: str, *arm: str) -> Interval | None:
+    return other_returns(evidence, _task(task), " ".join(arm), 0.0)
+
+
+def other_returns(evidence: Evidence, task: str, arm: str, after: float) -> Interval | None:
+    """Mean returns on the other code base after this share of an arm's steps."""
     table = evidence.independent
     if table is None:
         return None
     columns: Sequence[Any] = [table[name] for name in ("task", "algorithm", "seed", "step", "return")]
-    after, seeds = LATE * max(table["step"]), dict[int, list[float]]()
-    for name, algorithm, seed, step, value in zip(*columns, strict=True):
-        if (name, algorithm) == (task, arm) and step > after:
+    rows = [row[2:] for row in zip(*columns, strict=True) if row[:2] == (task, arm)]
+    last, seeds = max((step for _, step, _ in rows), default=0), dict[int, list[float]]()
+    for seed, step, value in rows:
+        if step > after * last:
             seeds.setdefault(seed, []).append(value)
     return student_interval([float(np.mean(values)) for values in seeds.values()]) if seeds else None
+
+
+def _seconds(evidence: Evidence, task: str) -> Interval | None:
+    found = seconds_of_runs(evidence).get(_task(task))
+    return student_interval([found]) if found is not None else None
+
+
+def _exponent(evidence: Evidence, of: str) -> Interval | None:
+    table = evidence.finite("processes")
+    return summarise_processes(table)[f"{of}_exponents"] if table else None
 
 
 MARGINS = {"": "nontransitive", "learned": "learned margins"}
 """Studies of the nontransitive tasks."""
 NAMED = {name: name for name in NAMES}
 """So that others are not taken for what was not run."""
-FOUND = {"area": _area, "rate": _rate, "inverted": _inverted, "won": _won, "other": _other}
+FOUND = {
+    "area": _area,
+    "rate": _rate,
+    "inverted": _inverted,
+    "won": _won,
+    "end": _end,
+    "other": _other,
+    "other_area": _other_area,
+    "seconds": _seconds,
+    "exponent": _exponent,
+}

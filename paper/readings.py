@@ -29,7 +29,7 @@ ENDS = replace(ROLLOUTS, algorithms=EVERYBODY, settings={"termination": "ended"}
 BOTH = replace(ROLLOUTS, settings={"across_episodes": True, "termination": "ended"})
 HEDGES = replace(
     ROLLOUTS,
-    tasks=("InvertedPendulum-v5", "Hopper-v5", "Walker2d-v5"),
+    tasks=("InvertedPendulum-v5", "Hopper-v5", "Walker2d-v5", "InvertedDoublePendulum-v5"),
     algorithms=("hpi",),
     settings={"hedge": "corrected"},
 )

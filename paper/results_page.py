@@ -9,7 +9,8 @@ import numpy as np
 from ablation_tables import sections
 from claims import CLAIMS
 from evidence import BASELINE, NOT_RUN, Evidence, number, shown
-from judging import FAILS, HOLDS, UNKNOWN, Claim, beside, short
+from figures import caption
+from judging import FAILS, HOLDS, UNKNOWN, Claim, Finding, beside, short
 from second_look import second_look
 from selections import LEARNERS, NAMES, PAPER, STUDIES, SUITE
 from tables_as_text import table
@@ -39,21 +40,31 @@ The commands write runs under `build/paper`, or tables into `paper/results`; run
 def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     """The whole page; `figures` are the names of those that were drawn."""
     found = {part: [(claim, claim.judge(evidence)) for claim in claims] for part, claims in CLAIMS.items()}
-    counts = Counter(finding.verdict for rows in found.values() for _, finding in rows)
-    not_told = [finding.numbers for rows in found.values() for _, finding in rows if finding.verdict == UNKNOWN]
-    nothing, in_part = (sum(test(n) for n in not_told) for test in (_is_not_run, _is_run_in_part))
-    total = f"{counts[HOLDS]} hold, {counts[FAILS]} do not, {counts[UNKNOWN]} cannot be told yet"
-    total += (
-        f": {nothing} as nothing was run for them, {in_part} as some of their tasks were not, "
-        "the rest as their numbers leave it open"
-    )
-    parts = [HEAD, f"Of {counts.total()} claims {total}.\n", _recorded(evidence)]
+    judged = [(claim, finding) for rows in found.values() for claim, finding in rows]
+    parts = [HEAD, _totals(judged), _recorded(evidence)]
     for part, rows in found.items():
         lines = [_claim_row(claim, finding.numbers, finding.verdict) for claim, finding in rows]
         parts.append(f"## {part}\n\n" + table(["claim", "where", "measured here", "verdict", "command"], lines))
     parts += [_sizes(evidence), _suite(evidence), _own(evidence), *sections(evidence)]
     parts += [second_look(evidence), _figures(figures)]
     return "\n".join(parts)
+
+
+def _totals(judged: Sequence[tuple[Claim, Finding]]) -> str:
+    """How many claims of the paper hold; readings of ours are counted apart."""
+    theirs, ours = ([finding for claim, finding in judged if claim.by_us == by_us] for by_us in (False, True))
+    open_ones = [finding.numbers for finding in theirs if finding.verdict == UNKNOWN]
+    nothing, in_part = (sum(test(numbers) for numbers in open_ones) for test in (_is_not_run, _is_run_in_part))
+    return (
+        f"Of {len(theirs)} claims {_counts(theirs)} yet: {nothing} as nothing was run for them, {in_part} as some of "
+        "their tasks were not, the rest as their numbers leave it open. "
+        f"Of {len(ours)} second readings of ours beside them {_counts(ours)}.\n"
+    )
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.verdict for finding in findings)
+    return f"{counts[HOLDS]} hold, {counts[FAILS]} do not, {counts[UNKNOWN]} cannot be told"
 
 
 def _is_not_run(numbers: str) -> bool:
@@ -181,4 +192,4 @@ def _where_a_step(evidence: Evidence, pair: Callable[[str], tuple[tuple[str, str
 
 
 def _figures(names: Sequence[str]) -> str:
-    return "## Figures\n\n" + "\n".join(f"![{name}](figures/{name}.png)\n" for name in names)
+    return "## Figures\n\n" + "\n".join(f"![{name}](figures/{name}.png)\n\n{caption(name)}\n" for name in names)

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 from evidence import Evidence, shown
-from independent import ARMS
+from independent import ARMS, LONGER, POINTS, STEPS
 from judging import short
-from quoting import LATE, late_returns, quoted
+from quoting import LATE, other_returns, quoted
 from readings import FIRST
 from selections import ENDED, LEARNERS, NAMES, SUITE
 from tables_as_text import table
 
 from mdcontest.experiments.stored import Run
-from mdcontest.report.statistics import student_interval
+from mdcontest.report.statistics import curve_on_grid, step_grid, student_interval
 
 NOTES = Path(__file__).parent / "second-look.md"
 
@@ -78,20 +78,34 @@ def _readings(evidence: Evidence) -> str:
 
 
 def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
-    """Mean returns of the other code base over its last quarter, and of ours over the same steps."""
-    rows, last = [], max(other["step"])
+    """Mean returns of the other code base over its last quarter and over all of its steps, and of ours over these."""
+    rows = []
     for task, name in dict.fromkeys(zip(other["task"], other["algorithm"], strict=True)):
         algorithm, settings = ARMS[name]
         found = evidence.reading(task, algorithm, settings)
-        ours = [_late_return(run, LATE * last, last) for run in found.runs] if found else []
-        cells = (late_returns(evidence, task, name), student_interval(ours) if ours else None)
-        rows.append([short(task), name.replace(algorithm, NAMES[algorithm]), *map(shown, cells)])
-    head = ["task", "algorithm", "on Stable-Baselines3", "this library"]
-    text = f"Return between {LATE * last:,.0f} and {last:,} steps (`python paper/independent.py`).\n\n"
+        steps, cells = LONGER.get(name, STEPS), list[str]()
+        for after in (LATE, 0.0):
+            ours = [_return_after(run, after, steps) for run in found.runs] if found else []
+            cells += [
+                shown(other_returns(evidence, task, name, after)),
+                shown(student_interval(ours) if ours else None),
+            ]
+        rows.append([short(task), name.replace(algorithm, NAMES[algorithm]), f"{steps:,}", *cells])
+    head = [
+        "task",
+        "algorithm",
+        "steps",
+        "last quarter, on Stable-Baselines3",
+        "this library",
+        "all steps",
+        "this library",
+    ]
+    text = "Mean heights of curves over a part of training (`python paper/independent.py`).\n\n"
     return f"### The same on another code base\n\n{text}" + table(head, rows)
 
 
-def _late_return(run: Run, after: float, last: float) -> float:
-    """The mean over a part of training."""
-    steps, returns = (np.array(run.episodes[name]) for name in ("step", "return"))
-    return float(returns[(steps > after) & (steps <= last)].mean())
+def _return_after(run: Run, after: float, last: int) -> float:
+    """The mean height of the curve over a part of training, on the other code base's grid."""
+    grid = step_grid(last, POINTS)
+    curve = curve_on_grid(run.episodes["step"], run.episodes["return"], grid)
+    return float(np.mean(curve[grid > after * last]))

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from evidence import NOT_RUN, Evidence, over_seeds, shown
 from judging import Claim, Finding, all_of, better_on, decided, every_task_is, more_often_higher, rarely_lower, short
+from mujoco_suite import suite_command
 from selections import LEARNERS, NAMES, NT, PAPER, PAPER_NT
 
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER
 from mdcontest.report.study_gaps import GapSeries, gap_series
 
+SUITE_COMMAND = suite_command()
+NT_COMMAND = "python paper/mujoco_nt.py --seeds 0-4"
 RETURNED = {"hpi-clip": "cloned", "hpi": "cloned", "sppo": "last"}
 """What the paper takes from a run, as far as it says: it clones for HPI and HPI-Clip only."""
 
@@ -68,7 +71,9 @@ def _of_algorithm(
         f"{name} learns more efficiently than SPPO on the suite {what} (our test: strictly higher on more tasks than "
         "strictly lower, p ≤ 0.05 by a sign test)"
     )
-    found.append(Claim(where, text, lambda e: more_often_higher(on_tasks(e, study, algorithm, paper)), command))
+    found.append(
+        Claim(where, text, lambda e: more_often_higher(on_tasks(e, study, algorithm, paper), paper.values()), command)
+    )
     return found
 
 
@@ -79,7 +84,8 @@ def rarely_behind(evidence: Evidence, algorithm: str) -> Finding:
 
 def ahead_on_the_whole(evidence: Evidence, algorithm: str) -> Finding:
     """On all tasks of the paper."""
-    return more_often_higher(all_thirteen(evidence, algorithm)[0])
+    theirs = PAPER[algorithm] | PAPER_NT[algorithm]
+    return more_often_higher(all_thirteen(evidence, algorithm)[0], theirs.values())
 
 
 # --- gaps -------------------------------------------------------------------------------------------------
@@ -126,6 +132,7 @@ def end_claims(where: str, command: str) -> list[Claim]:
             f"SPPO's last one at the end of training, on {' and '.join(NT)}",
             lambda e, name=name: returned_at_the_end(e, name),
             command,
+            by_us=True,
         )
         for name in LEARNERS
     ]

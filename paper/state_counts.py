@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from finite import Row, measuring, random_contest, write_rows
-from finite_figures import column, medians, slope
+from finite_figures import column, medians, slope, slopes_by
 
 import mdcontest as mdc
 from mdcontest.solvers import HPI
@@ -35,7 +35,7 @@ def measure(sizes: Sequence[int], K: int = ITERATIONS) -> Iterator[Row]:
             yield {"states": states, "contest": number, "K": K, "gap": gap}
 
 
-def summarise_states(table: Mapping[str, Any]) -> dict[str, float]:
+def summarise_states(table: Mapping[str, Any]) -> dict[str, Any]:
     """Median gaps of the smallest and the largest contests, and the power of |S| with which gaps grow."""
     states, gaps = medians(column(table, "states"), column(table, "gap"))
     return {
@@ -45,6 +45,7 @@ def summarise_states(table: Mapping[str, Any]) -> dict[str, float]:
         "gap_fewest": float(gaps[0]),
         "gap_most": float(gaps[-1]),
         "exponent": slope(np.log(states), np.log(gaps)),
+        "exponents": slopes_by(column(table, "contest"), np.log(column(table, "states")), np.log(column(table, "gap"))),
     }
 
 

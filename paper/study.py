@@ -62,7 +62,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--algos", metavar="x,y", help="only these algorithms")
     parser.add_argument("--seeds", type=seeds, metavar="S", help="0-9 or 0,2,5")
     parser.add_argument("--steps", type=steps, metavar="N", help="environment steps of each run")
-    parser.add_argument("--own", action="store_true", help="this library's settings instead of the paper's")
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("--own", action="store_true", help="this library's settings instead of the paper's")
+    whose.add_argument("--paper", action="store_true", help="the paper's settings only, where a study has both")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default one a core)")
     parser.add_argument("--ray", metavar="ADDRESS", help="run on a Ray cluster instead")
     parser.add_argument("--retries", type=int, default=2, metavar="N", help="of a job that fails (default 2)")
@@ -167,6 +169,8 @@ def change_sweeps(sweeps: Sequence[Sweep], options: argparse.Namespace, full: Se
     `full` is the whole study, if `sweeps` are its quick version: tasks and algorithms must be among those it has.
     """
     study = full or sweeps
+    if options.paper:
+        study, sweeps = ([sweep for sweep in part if sweep.preset is not None] for part in (study, sweeps))
     own_part = [sweep for sweep in study if sweep.preset is None] if options.own else []
     tasks = _chosen("--tasks", options.tasks, [task for sweep in study for task in sweep.tasks], "")
     known = [name for sweep in own_part or study for name in sweep.algorithms]

@@ -5,18 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import selections
-from ablation_claims import TUNED_ON
 from ablation_tables import sections
 from claims import CLAIMS
 from comparison_horizon import SHOWN
 from evidence import SAME, Evidence
-from figures import curves_figures, panel_title
+from figures import all_figures, caption, curves_figures, panel_title
 from judging import FAILS, HOLDS, UNKNOWN
 from readings import LIMITS
 from recorded_results import paper_settings, record_runs, rows_with
 from scipy import stats
 from second_look import second_look
-from selections import ETAS, HORIZONS, NT, STEPS
+from selections import ETAS, HORIZONS, NAMES, NT, STEPS
+from settings_claims import TUNED_ON
 
 from mdcontest.report.statistics import HIGHER, LOWER, TOO_FEW
 from report.stores import write_gap, write_run
@@ -90,6 +90,12 @@ def test_settings_in_columns(tmp_path):
     etas = rows_with(etas, 6)
     assert len(etas) == 2 + len(TUNED_ON)
     assert all(row[1:] == [cell(3002 - 100 * abs(eta - 1.5), 0) for eta in ETAS] for row in etas[2:])
+    figures = dict(all_figures(evidence))
+    assert {"comparison-horizon", "eta"} <= set(figures)
+    for name, tasks, values in (("comparison-horizon", SHOWN, HORIZONS), ("eta", TUNED_ON, ETAS)):
+        assert [f"{axes.get_title(loc='left')}-v5" for axes in figures[name].axes] == list(tasks)
+        assert [tick.get_text() for tick in figures[name].axes[0].get_xticklabels()] == [f"{v:g}" for v in values]
+    assert all(caption(name) for name in figures)
     assert verdict_of(evidence, "a longer comparison horizon is worse").verdict == HOLDS
     assert verdict_of(evidence, "every longer comparison horizon is worse").verdict == HOLDS
     assert verdict_of(evidence, "interpolates between").verdict == HOLDS
@@ -180,13 +186,44 @@ def test_episodes_of_another_length(tmp_path, sppo_at_its_limit):
     assert found.numbers.count("at the registered limit") == len(LIMITS.tasks)
 
 
-@pytest.mark.parametrize(("without", "verdict"), [(1500, FAILS), (1001, UNKNOWN), (100, UNKNOWN), (None, UNKNOWN)])
-def test_one_algorithm_that_does_not_collapse_is_enough(tmp_path, without, verdict):
-    """One that does says nothing about the others."""
-    level("InvertedPendulum-v5", "hpi-clip", 1000, tmp_path)
-    if without is not None:
-        level("InvertedPendulum-v5", "hpi-clip", without, tmp_path, first_iterate=0)
-    assert verdict_of(recorded_evidence(tmp_path), "Without samples of the first policy").verdict == verdict
+def ending(algorithm, ends, out, **other):
+    """Runs of InvertedPendulum, one a seed, with a return of 1000 in their first half and these late."""
+    settings = paper_settings("InvertedPendulum-v5", algorithm) | other
+    for seed, end in enumerate(ends):
+        log = [STEPS // 2, int(0.85 * STEPS), STEPS], [1000.0, end, end]
+        name = f"{algorithm}_{seed}_{'_'.join(other)}"
+        write_run(
+            out / "runs", "InvertedPendulum-v5", algorithm, seed, target=STEPS, episodes=log, name=name, **settings
+        )
+
+
+@pytest.mark.parametrize(
+    ("collapsed", "seeds", "verdict"),
+    [
+        ({"hpi-clip": 0}, 5, FAILS),  # one algorithm of which no run collapses is enough
+        ({"hpi-clip": 0}, 4, UNKNOWN),  # of few seeds none need have been lucky
+        ({"hpi-clip": 5}, 5, UNKNOWN),  # one that does says nothing about the others
+        ({"hpi-clip": 5, "hpi": 5, "sppo": 5}, 5, HOLDS),
+        ({"hpi-clip": 5, "hpi": 5, "sppo": 2}, 5, UNKNOWN),  # some is not most
+        ({"hpi-clip": 5, "hpi": 5, "sppo": 0}, 5, FAILS),
+    ],
+)
+def test_collapses_are_judged_by_how_runs_end(tmp_path, collapsed, seeds, verdict):
+    """Half of a run's own best is the line, and areas hardly show it."""
+    for name, how_many in collapsed.items():
+        ending(name, [600.0] * seeds, tmp_path)
+        ending(name, [400.0] * how_many + [600.0] * (seeds - how_many), tmp_path, first_iterate=0)
+    found = verdict_of(recorded_evidence(tmp_path), "Without samples of the first policy")
+    assert found.verdict == verdict
+    for name, how_many in collapsed.items():
+        assert f"{NAMES[name]} {how_many} of {seeds} (" in found.numbers
+
+
+def test_runs_that_collapse_with_samples_too_do_not_make_the_claim_true(tmp_path):
+    for name in NAMES:
+        for other in ({}, {"first_iterate": 0}) if name != "ppo" else ():
+            ending(name, [400.0] * 5, tmp_path, **other)
+    assert verdict_of(recorded_evidence(tmp_path), "Without samples of the first policy").verdict == FAILS
 
 
 def test_learned_margins_beside_the_tasks_own(tmp_path):

@@ -109,6 +109,7 @@ def made_up_sizes():
 def test_summary_of_made_up_sizes():
     summary = finite_figures.summarise_sizes(made_up_sizes())
     assert summary["lp_exponent"] == pytest.approx(2.5)
+    assert (summary["lp_exponents"].mean, summary["lp_exponents"].n) == (pytest.approx(2.5), 1)
     assert summary["game_factor_per_state"] == pytest.approx({2: 2, 3: 3})
     assert (summary["game_largest_policies"], summary["game_largest_states"]) == (1024, 10)
     assert summary["game_largest_seconds"] == pytest.approx(0.1024)
@@ -136,6 +137,7 @@ def test_summary_of_made_up_rates():
     summary = finite_figures.summarise_rates(made_up_rates())
     average, last = summary["hpi theorem"], summary["hpi last"]
     assert average["median_slope"] == pytest.approx(-0.5)
+    assert (average["slopes"].mean, average["slopes"].n) == (pytest.approx(-0.5), 2)
     assert average["bound_over_gap_at_largest_K"] == pytest.approx(2)
     assert (average["bound_holds"], average["bound_below_1"], average["largest_K"]) == (1.0, 1.0, 1600)
     assert average["median_gap_at_largest_K"] == pytest.approx(0.1)

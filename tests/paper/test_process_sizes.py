@@ -35,10 +35,12 @@ def test_exponents_of_made_up_seconds():
     sizes = [10, 50, 100, 200]
     rows = [(states, seed) for states in sizes for seed in range(3)]
     cube, square = ([(1 + seed / 100) * (states if states >= 50 else 99) ** n for states, seed in rows] for n in (3, 2))
-    table = {"states": [states for states, _ in rows], "contest_seconds": cube, "process_seconds": square}
+    table = {"states": [states for states, _ in rows], "contest": [seed for _, seed in rows]}
+    table |= {"contest_seconds": cube, "process_seconds": square}
     found = process_sizes.summarise_processes(table)
     assert found["contest_exponent"] == pytest.approx(3)
     assert found["process_exponent"] == pytest.approx(2)
+    assert (found["contest_exponents"].mean, found["contest_exponents"].n) == (pytest.approx(3), 3)
     assert found["contest_largest"] == pytest.approx(1.01 * 200**3)
     assert found["pairs"] == 400
 

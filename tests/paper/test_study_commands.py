@@ -211,7 +211,10 @@ def test_the_second_look_finds_its_folder_before_it_trains(run_independent, tmp_
     for arguments, expected in (
         (["--out", tmp_path / "file"], f"error: cannot make the folder {tmp_path / 'file'}"),
         (["--out", tmp_path, "--jobs", 0], "error: --jobs must be at least 1, got 0"),
-        (["--out", tmp_path, "--tasks", "Ant-v5"], "error: there is no second look at Ant-v5; there is one at Hopper"),
+        (
+            ["--out", tmp_path, "--tasks", "Pusher-v5"],
+            "error: there is no second look at Pusher-v5; there is one at Hopper",
+        ),
     ):
         code, error, trained = run_independent(*arguments)
         assert (code, error.count("\n"), trained) == (2, 1, [])

@@ -70,6 +70,8 @@ def test_sweeps_with_what_the_command_line_says():
     assert study.change_sweeps(suite, options()) == [replace(one, algorithms=[*one.algorithms]) for one in suite]
     (own,) = study.change_sweeps(suite, options("--own", "--seeds", "0-1", "--tasks", "Ant-v5"))
     assert (own.preset, own.tasks, own.seeds, own.algorithms) == (None, ["Ant-v5"], [0, 1], ["hpi-clip", "hpi"])
+    (paper,) = study.change_sweeps(suite, options("--paper"))
+    assert (paper.preset, paper.algorithms) == ("paper", ["hpi-clip", "hpi", "sppo", "ppo"])
     found = study.change_sweeps(nontransitive, options("--own"))
     assert [sweep.preset for sweep in found] == [None] * len(nontransitive)
     found = study.change_sweeps(nontransitive, options("--algos", "SPPO"))

@@ -30,6 +30,19 @@ def test_iterates_agree(contest):
         log_pg = maximiser._ascend_hedge((log_pg, found_pg.Q, rate), found_pg, log_pg)
 
 
+@given(contests_with_rules())
+def test_updates_are_the_same_with_advantages_for_values(case):
+    """ap:hpi-clip: what Q and Q − V differ by is one number a state, which no update sees."""
+    contest, rule = case
+    log_d, rate = np.log(0.9 * rule + 0.1 / contest.num_actions), np.full((1, 1), 0.3 / (contest.margin.bound or 1))
+    found, maximiser = evaluate(contest, np.exp(log_d)), HPIPG(eta=0.3)
+    values, advantages = found.Q, found.Q - found.V[:, None]
+    by_values, by_advantages = (hedge_step((log_d, scores, rate)) for scores in (values, advantages))
+    np.testing.assert_allclose(np.exp(by_values), np.exp(by_advantages), atol=1e-12)
+    ascents = (maximiser._ascend_hedge((log_d, scores, rate), found, log_d) for scores in (values, advantages))
+    np.testing.assert_allclose(*map(np.exp, ascents), atol=1e-6)
+
+
 @given(contests(max_states=5, max_actions=3))
 @settings(max_examples=count_of(10, 60))
 def test_return_policies_agree(contest):
