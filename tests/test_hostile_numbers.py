@@ -173,6 +173,8 @@ def test_settings_out_of_range(solver, words):
         lambda: mdc.margins.Signs([[1.0], [2.0]], period="a"),
         lambda: mdc.margins.Pairwise(lambda z, w: z - w, bound="a"),
         lambda: mdc.decision_rule("a"),
+        lambda: mdc.decision_rule(np.array([["1", "0"]], dtype=object)),
+        lambda: mdc.margins.RewardDifference(np.array([1, b"2"], dtype=object)),
         lambda: mdc.Contest(np.ones((1, 1, 1)), [1], [[0]], name=None),
         lambda: mdc.Contest(np.ones((1, 1, 1)), [1], [[0]], state_names=3),
     ],

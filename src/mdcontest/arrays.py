@@ -65,8 +65,9 @@ def read_numbers(values: Any, what: str) -> Array:
         given = np.asarray(values)
         if given.dtype.kind in "cSUMmV":
             raise TypeError(f"it holds {given.dtype} values")
-        if given.dtype.kind == "O" and any(value is None for value in given.flat):
-            raise TypeError("it holds None")
+        for value in given.flat if given.dtype.kind == "O" else ():
+            if value is None or isinstance(value, str | bytes):
+                raise TypeError("it holds None" if value is None else f"it holds the text {value!r:.40}")
         return np.array(given, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what} must be an array of numbers: {error}") from None
