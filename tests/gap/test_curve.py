@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from mdcontest.gap.curve import (
     requests,
     trace_run,
 )
-from mdcontest.gap.estimate import GapSettings
+from mdcontest.gap.estimate import GapSettings, whole_iterations
 from mdcontest.learn import HPIClip
 from mdcontest.tables import read_table
 from small_games import TINY
@@ -95,14 +96,21 @@ def test_a_folder_without_a_run_and_a_damaged_one(tmp_path):
             requests(folder, None, [None], 0, HOW)
 
 
+def test_what_was_trained_is_noted_in_whole_iterations():
+    """A bracket with 100 steps and one with 127 are the same training of one iteration; defaults have 2048."""
+    assert [whole_iterations(steps, TINY) for steps in (1, 64, 100, 127, 128)] == [64, 64, 64, 64, 128]
+    assert [whole_iterations(steps, {}) for steps in (512, 2048, 200_000)] == [2048, 2048, 97 * 2048]
+
+
 # --- measuring --------------------------------------------------------------------------------------------
 
 
 def test_a_gap_is_measured_once(tmp_path):
     folder = trained(tmp_path / "run")
-    request = requests(folder, None, [None], 3, HOW)[0]
+    request = requests(folder, None, [None], 3, replace(HOW, steps=150))[0]
     found = measure_on_run(request)
     assert (found["step"], found["returned"]) == (384, "mixture")
+    assert (found["details"]["effort"], found["details"]["trained"]) == (150, 128)
     written = os.stat(request.file).st_mtime_ns
     again = measure_on_run(request)
     assert os.stat(request.file).st_mtime_ns == written

@@ -10,6 +10,7 @@ from fitted_margins import random_margin
 from learned_training import TINY, corridor, learned, train
 from mdcontest.errors import InputError
 from mdcontest.experiments.store import Store
+from mdcontest.experiments.stored import Run
 from mdcontest.experiments.sweep import Sweep, read_sweep
 from mdcontest.gap import GapBracket
 from mdcontest.gap.curve import GapRequest, measure_on_run
@@ -69,7 +70,10 @@ def test_sweeps_with_margins(folders):
 
 
 def test_gaps_by_several_judges(folders):
-    """By what it was trained on, by the task's own, and by others: each answer has a file of its own."""
+    """By what it was trained on, by the task's own, and by others: each answer has a file of its own.
+
+    What it was trained on is the same judge where it is named.
+    """
     train(HPIClip(corridor(learned()), **TINY), folders / "run", 2)
     how = GapSettings(trajectories=2, steps=64, restarts=1, evaluation_steps=50, settings=TINY | {"hidden": [8]})
     asked = {
@@ -82,16 +86,36 @@ def test_gaps_by_several_judges(folders):
     assert judges[str(folders / "other")].margin.digest == learned(seed=1).digest
     assert judges[str(folders / "other")].true is own
     files = {margin: request.file for margin, request in asked.items()}
-    assert len(set(files.values())) == 4
+    assert len(set(files.values())) == 3
+    assert files[None] == files[str(folders / "skew")]
+    named = GapRequest(str(folders / "nothing"), 128, "mixture", 0, how, str(folders / "skew")).file
+    assert named.name not in [file.name for file in files.values()], (
+        "a run that is not there was trained on nothing yet"
+    )
     for margin, request in asked.items():
         assert GapRequest.of_record(json.loads(json.dumps(request.record()))) == request, "as a worker gets it"
         if margin in (None, "own"):
             found = measure_on_run(request)
             assert found.get("margin") == margin
             assert found == measure_on_run(request), "read back from its file"
+    found = measure_on_run(asked[str(folders / "other")])
+    assert (found["margin"], found["digest"]) == (str(folders / "other"), learned(seed=1).digest)
+    judges = {gap.judge for gap in Run(folders / "run").gaps}
+    assert judges == {"own", learned().digest, learned(seed=1).digest}
+    files[None].rename(folders / "run" / "gaps" / named.name)
+    assert asked[str(folders / "skew")].file.name == named.name, "measured before a run's own judge was known as such"
     above = {margin: GapBracket.of_record(measure_on_run(asked[margin])).upper for margin in (None, "own")}
     assert above[None] is None, "nobody knows how much an outcome could win by a learned margin"
     assert above["own"] is not None
+
+
+def test_a_task_s_own_margin_is_the_same_judge_where_it_is_named(folders):
+    train(HPIClip(corridor(), **TINY), folders / "run", 1)
+    how = GapSettings(trajectories=2, steps=64, restarts=1, evaluation_steps=50, settings=TINY | {"hidden": [8]})
+    plain, named = (GapRequest(str(folders / "run"), 64, "mixture", 0, how, margin) for margin in (None, "own"))
+    assert plain.file == named.file
+    assert "margin" not in measure_on_run(named)
+    assert [gap.judge for gap in Run(folders / "run").gaps] == ["own"]
 
 
 # --- the command line -------------------------------------------------------------------------------------

@@ -119,12 +119,21 @@ def write_log(folder: Path, description: dict, episodes: dict, progress: dict) -
 
 
 def write_gap(
-    run: Path, step, value, ceiling=None, exact=None, half=0.02, returned="mixture", digest="0", judge=None
+    run: Path,
+    step,
+    value,
+    ceiling=None,
+    exact=None,
+    half=0.02,
+    returned="mixture",
+    digest="0",
+    judge=None,
+    details: dict | None = None,
 ) -> None:
     """A bracket whose intervals are ± half; `judge` is the margin it was judged by, if not that of training."""
     above = None if ceiling is None else Measured(ceiling, ceiling - half, ceiling + half)
     why = "" if above else "nobody knows how good a step can be"
-    bracket = GapBracket(Measured(value, value - half, value + half), above, 0.95, exact, why)
+    bracket = GapBracket(Measured(value, value - half, value + half), above, 0.95, exact, why, details or {})
     (run / GAPS).mkdir(exist_ok=True)
     judged = {} if judge is None else {"margin": judge}
     record = {"step": step, "returned": returned} | judged | bracket.record()

@@ -11,7 +11,16 @@ from mdcontest.errors import InputError
 from mdcontest.experiments.store import Store
 from mdcontest.report.page import Download, InlineFigure, Section, Table, write_page
 from mdcontest.report.study_page import write_report
-from report.stores import write_gap, write_positions, write_run, write_shares, write_study
+from report.stores import (
+    episode_rows,
+    progress_rows,
+    write_gap,
+    write_log,
+    write_positions,
+    write_run,
+    write_shares,
+    write_study,
+)
 
 EVIL = "<script>alert(1)</script>"
 FIGURES = 22
@@ -118,6 +127,7 @@ def test_tables_as_files(study):
     assert list(curves[0]) == ["task", "variant", "seed", "step", "return"]
     assert {row["task"] for row in curves} == {"HalfCheetah-v5", "Hopper-v5"}  # returns of others are no performance
     assert len(rows_of(data / "gaps.csv")) == sum(len(run.gaps) for run in store.runs)
+    assert {row["judge"] for row in rows_of(data / "gaps.csv")} == {"own"}
     verdicts = {(row["task"], row["variant"]): row for row in rows_of(data / "verdicts.csv")}
     assert verdicts["Hopper-v5", "ppo"]["verdict"] == "too few seeds"
     assert verdicts["Hopper-v5", "hpi-clip"]["verdict"] == "strictly higher"
@@ -153,6 +163,10 @@ def test_names_are_text(tmp_path):
             description["task"]["name"] = name
             description["versions"]["</table>"] = EVIL
             (run / "run.json").write_text(json.dumps(description))
+            for table in run.glob("*.parquet"):  # they have the name as well, and not every text can be in one
+                table.unlink()
+            going = description | {"status": "running"}
+            write_log(run, going, episode_rows([10, 5000], [1.0, 2.0]), progress_rows([0.1], 10_000))
         write_gap(run, 5000, 0.1)
         write_shares(run, 5000, {EVIL: 0.4, "$": 0.6})
     page, _ = report_on(tmp_path / "runs", title=EVIL)
@@ -163,6 +177,21 @@ def test_names_are_text(tmp_path):
     assert {entry.name for entry in tmp_path.iterdir()} == {"runs", "one.html", "one-figures", "one-data"}
     for file in (tmp_path / "one-figures").glob("*.svg"):
         assert "<script" not in file.read_text()
+
+
+def test_one_is_one(tmp_path):
+    write_run(tmp_path / "runs", "Hopper-v5", "sppo", 0, episodes=([10], [1.0]))
+    page, _ = report_on(tmp_path / "runs")
+    assert "1 run on 1 task, 1 of them finished." in page
+
+
+def test_brackets_say_which_margin_judged(tmp_path):
+    for seed, judge in enumerate([None, "own"]):
+        run = write_run(tmp_path / "runs", "Reacher-NT", "sppo", seed, learned="1a2b3c4d")
+        write_gap(run, 5000, 0.1, judge=judge)
+    page, _ = report_on(tmp_path / "runs")
+    assert "judged by the learned margin 1a2b3c4d" in page
+    assert [row["judge"] for row in rows_of(tmp_path / "one-data" / "gaps.csv")] == ["1a2b3c4d", "own"]
 
 
 def test_problems_are_told(tmp_path):

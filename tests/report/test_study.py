@@ -164,6 +164,72 @@ def test_brackets_that_do_not_count_do_not_say_what_was_followed(tmp_path):
     assert [bracket.best_response.value for bracket in own_brackets(found).values()] == [0.2, 0.2]
 
 
+# --- judges -----------------------------------------------------------------------------------------------
+
+
+def write_judged(out, algorithm, judges, height=0.5, **how):
+    """Seeds of Reacher-NT, one a list of judges: what each of them says at two steps."""
+    for seed, judged_by in enumerate(judges):
+        run = write_run(out, "Reacher-NT", algorithm, seed, target=30, **how)
+        for number, judge in enumerate(judged_by):
+            for step in (10, 30):
+                write_gap(run, step, height * (1 if judge in (None, "own") else 100), digest=str(number), judge=judge)
+
+
+def test_brackets_by_different_margins_are_not_compared(tmp_path):
+    """On scales that have nothing to do with each other everything would look strictly lower."""
+    write_judged(tmp_path, "sppo", [[None]] * 5)
+    write_judged(tmp_path, "hpi-clip", [["a"]] * 5, learned="a")
+    study = make_study(Store(tmp_path))
+    assert (study.tasks[0].scores, study.tasks[0].verdicts) == ({}, {})
+    (note,) = [note for note in study.notes if "judged by different margins" in note]
+    assert "the learned a (5 of 10 runs), the task's own (5 of 10 runs)" in note
+    assert "--margin own judges all runs by the task's own" in note
+    assert sorted((one.judge, one.values[0, 0]) for one in gap_series(study.runs)) == [("a", 50.0), ("own", 0.5)]
+
+
+def test_seeds_judged_by_different_margins_are_not_averaged(tmp_path):
+    """One of five was judged by the task's own margin alone; and five margins that say the same thing are five."""
+    write_judged(tmp_path / "one", "hpi-clip", [["own"], ["a"], ["a"], ["a"], ["a"]], learned="a")
+    write_judged(tmp_path / "each", "hpi-clip", [[digest] for digest in "abcde"], learned="a")
+    for folder, judges in (("one", {"own": 1, "a": 4}), ("each", dict.fromkeys("abcde", 1))):
+        study = make_study(Store(tmp_path / folder))
+        assert study.tasks[0].scores == {}
+        assert any("judged by different margins" in note for note in study.notes)
+        assert {one.judge: len(one.seeds) for one in gap_series(study.runs)} == judges
+
+
+def test_the_judge_that_all_runs_share_counts(tmp_path):
+    """The task's own where it judged them all; else a learned one that did."""
+    write_judged(tmp_path, "sppo", [[None]] * 2, height=0.5)
+    write_judged(tmp_path, "hpi-clip", [["a", "own"], ["b", "own"]], height=0.25, learned="a")
+    study = make_study(Store(tmp_path))
+    assert {one.judge for one in gap_series(study.runs)} == {"own"}
+    assert sorted(float(one.area.mean) for one in study.tasks[0].scores.values()) == [-0.5, -0.25]
+    assert not any("judged" in note for note in study.notes)
+    write_judged(tmp_path / "learned", "hpi-clip", [["b", "a"], ["a"], ["own", "a"]], learned="a")
+    study = make_study(Store(tmp_path / "learned"))
+    (scores,) = study.tasks[0].scores.values()
+    assert scores.areas.tolist() == [-50.0] * 3
+    (series,) = gap_series(study.runs)
+    assert (series.judge, len(series.seeds)) == ("a", 3)
+
+
+def test_brackets_after_as_many_whole_iterations_are_comparable(tmp_path):
+    """Older files say what was asked for, and 512 steps are trained as one iteration of 2048."""
+    for seed, (asked, more) in enumerate([(512, {}), (2048, {}), (512, {"trained": 2048})]):
+        run = write_run(tmp_path, "Reacher-NT", "sppo", seed, target=30)
+        for step in (10, 30):
+            candidates = [{"steps": 2048}, {"steps": 2048}]
+            write_gap(run, step, 0.5, details={"effort": asked, "candidates": candidates} | more)
+    study = make_study(Store(tmp_path))
+    assert len(study.tasks[0].scores["sppo"].runs) == 3
+    write_gap(run, 30, 0.4, digest="more", details={"effort": 4096, "trained": 4096})
+    study = make_study(Store(tmp_path))
+    assert study.tasks[0].scores == {}
+    assert any("were trained for 2,048 to 4,096 steps" in note for note in study.notes)
+
+
 def test_inverted_lower_bound_is_over_common_steps(tmp_path):
     for seed, steps in enumerate(([10, 20, 30], [10, 30], [30])):
         run = write_run(tmp_path, "RPSCorridor", "sppo", seed, target=30)
@@ -204,7 +270,15 @@ def test_run_without_a_curve_is_left_out_by_name(tmp_path, episodes):
     write_run(tmp_path, TASK, "sppo", 9, name="broken", target=100, episodes=episodes)
     study = make_study(Store(tmp_path))
     assert study.tasks[0].scores["sppo"].area.n == 2
-    assert any("1 finished runs have no curve of the return: [broken (" in note for note in study.notes)
+    assert any("1 finished run has no curve of the return: [broken (" in note for note in study.notes)
+
+
+def test_a_run_whose_episodes_are_missing_is_named_as_such(tmp_path):
+    write_seeds(tmp_path, "sppo", [1, 2])
+    (write_run(tmp_path, TASK, "sppo", 9, name="bare", target=100) / "episodes.parquet").unlink()
+    study = make_study(Store(tmp_path))
+    (note,) = [note for note in study.notes if "bare" in note]
+    assert note.endswith("[bare (there is neither episodes.parquet nor episodes.csv in its folder)]")
 
 
 def test_repeated_seed_counts_once(tmp_path):
@@ -212,7 +286,7 @@ def test_repeated_seed_counts_once(tmp_path):
     write_run(tmp_path, TASK, "sppo", 0, name="zz-again", target=100, episodes=line(0, 99))
     study = make_study(Store(tmp_path))
     assert study.tasks[0].scores["sppo"].area.n == 2
-    assert any("repeat the seed of another and are left out: [zz-again" in note for note in study.notes)
+    assert any("1 run repeats the seed of another and is left out: [zz-again" in note for note in study.notes)
 
 
 @pytest.mark.parametrize("target", [0, -5, 10**30])

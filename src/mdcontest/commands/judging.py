@@ -152,5 +152,5 @@ def run_report(options: argparse.Namespace) -> int:
     store = Store(options.folder)
     for warning in write_report(store, Path(options.out), title=options.title, baseline=options.baseline):
         print(f"mdcontest: note: {warning}", file=sys.stderr)
-    print(f"{len(store.runs)} runs; report: {options.out}")
+    print(f"{len(store.runs)} run{'s' * (len(store.runs) != 1)}; report: {options.out}")
     return DONE

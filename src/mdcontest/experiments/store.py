@@ -45,6 +45,7 @@ GAPS_COLUMNS = {
     "ceiling_high": "float64",
     "exact": "float64",
     "confidence": "float64",
+    "judge": "string",
 }
 
 
@@ -128,7 +129,7 @@ def _gap_row(run: Run, gap: Gap) -> list[Any]:
     below, above = gap.bracket.best_response, gap.bracket.ceiling
     over = [None] * 3 if above is None else [above.value, above.low, above.high]
     found = [gap.bracket.lower, below.value, below.low, below.high, gap.bracket.upper, *over, gap.bracket.exact]
-    return [*run.identity, run.variant, gap.step, gap.returned, *found, gap.bracket.confidence]
+    return [*run.identity, run.variant, gap.step, gap.returned, *found, gap.bracket.confidence, gap.judge]
 
 
 def _columns(schema: dict[str, str], rows: list[list[Any]]) -> dict[str, list[Any]]:

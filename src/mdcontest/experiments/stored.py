@@ -21,7 +21,9 @@ from mdcontest.learn.export import (
     read_log,
 )
 from mdcontest.learn.logs import Logs
+from mdcontest.learn.margins import MARGIN
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, JUDGED_BY_RETURN, read_description
+from mdcontest.preferences.asked import ASK
 from mdcontest.tables import read_table
 
 
@@ -32,8 +34,14 @@ class Gap:
     step: int
     returned: str
     bracket: GapBracket
-    by_own: bool = True
-    """Judged by the task's own margin, rather than by a learned one."""
+    judge: str = OWN
+    """The margin that judged: "own" is the task's, of a learned one it is the digest. Where nobody noted that, in older
+    brackets and in runs that ask people, it is the folder."""
+
+    @property
+    def by_own(self) -> bool:
+        """Judged by the task's own margin, rather than by a learned one."""
+        return self.judge == OWN
 
 
 class Run:
@@ -88,21 +96,43 @@ class Run:
         if self.is_finished and (self.folder / file).is_file():
             with what_helps(f"without that file the same is read from {log}"):
                 found = read_table(self.folder / file, format, schema)
+                self._require_own(found, file)
             return {name: found[name] for name in own}
         return read_log(self.folder / log, own)
+
+    def _require_own(self, table: dict[str, Any], file: str) -> None:
+        """An error where rows are of another run; a folder may have another name since they were written."""
+        for name, own in (("task", self.task), ("algorithm", self.algorithm), ("seed", self.seed)):
+            others = {value for value in table[name] if value != own}
+            if others:
+                raise FileFormatError(
+                    f"{self.folder / file} is of another run: its {name} is {min(others, key=str)}, and that of "
+                    f"{DESCRIPTION} is {own}"
+                )
+
+    @property
+    def lacks_episodes(self) -> bool:
+        """Whether its folder has no file of episodes, as that of an agent that was only saved."""
+        files = [self.folder / name for name in (EPISODES_FILE, Logs.EPISODES)]
+        return self.folder.is_dir() and not any(file.is_file() for file in files)
 
     @functools.cached_property
     def gaps(self) -> list[Gap]:
         """All brackets, by step."""
         found = []
         for source, record in self.gap_records():
-            judge = record.get("margin")
-            by_own = judge == OWN or (judge is None and self.learned is None)
             try:
-                found.append(Gap(int(record["step"]), str(record["returned"]), GapBracket.of_record(record), by_own))
+                bracket = GapBracket.of_record(record)
+                found.append(Gap(int(record["step"]), str(record["returned"]), bracket, self._judge(record)))
             except (KeyError, TypeError, ValueError) as error:
                 raise FileFormatError(f"{source} is incomplete: {error!r}") from None
         return found
+
+    def _judge(self, record: dict[str, Any]) -> str:
+        named = record.get("digest") or record.get("margin")
+        if named is not None:
+            return str(named)
+        return f"{self.name}/{MARGIN}" if self.learned == ASK else str(self.learned or OWN)
 
     def gap_records(self) -> list[tuple[str, dict[str, Any]]]:
         """Where each bracket is written, and what it says."""

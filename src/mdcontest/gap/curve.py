@@ -6,6 +6,7 @@ RUN/behaviour/step0000200704_mixture.parquet      what the policy does: position
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable
@@ -67,13 +68,35 @@ class GapRequest:
 
     @property
     def file(self) -> Path:
-        """Where the answer is, or will be."""
-        asked = [self.seed, asdict(self.how)] + ([] if self.margin is None else [self._judge()])
+        """Where the answer is, or will be: the same whether the margin that the run was trained on is named or not."""
+        named = self._named()
+        if named is None:
+            return self._file()
+        file = self._file(named)
+        return file if named != self._trained_on() or file.is_file() else self._file()  # older versions told them apart
+
+    def _file(self, *judge: str) -> Path:
+        asked = [self.seed, asdict(self.how), *judge]
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
         return Path(self.run) / GAPS / f"step{self.steps:010d}_{self.returned}_{digest}.json"
 
-    def _judge(self) -> str:
-        return OWN if self.margin in (None, OWN) else load_margin(str(self.margin)).digest
+    def _named(self) -> str | None:
+        """The judge that was asked for: "own", or a learned margin's digest."""
+        return self.margin if self.margin in (None, OWN) else load_margin(str(self.margin)).digest
+
+    def _trained_on(self) -> str | None:
+        """The same of the margin that the run was trained on; None where there is no run yet."""
+        with contextlib.suppress(InputError):  # whoever loads the run says what is wrong with it
+            task = read_description(Path(self.run)).get("task")
+            return str(task.get("margin", OWN)) if isinstance(task, dict) else None
+        return None
+
+    def judged(self) -> dict[str, str]:
+        """What the answer says of its judge: nothing where it is what the run was trained on."""
+        named = self._named()
+        if self.margin is None or named is None or named == self._trained_on():
+            return {}
+        return {"margin": self.margin} | ({} if named == OWN else {"digest": named})
 
     def task(self, trained_on: Task) -> Task:
         """The task with the margin that judges."""
@@ -127,8 +150,7 @@ def measure_on_run(request: GapRequest, progress: bool = False) -> dict[str, Any
         policy = past_policy(agent, request.steps, request.returned)
         bracket = measure(request.task(agent.task), policy, request.how, request.seed, agent.settings.horizon, progress)
         trace_policy(agent, policy)
-        judged = {} if request.margin is None else {"margin": request.margin}
-        record = {"step": policy.steps, "returned": policy.returned} | judged | bracket.record()
+        record = {"step": policy.steps, "returned": policy.returned} | request.judged() | bracket.record()
         make_folder(request.file.parent)
         write_record(request.file, GAP_FORMAT, record)
     finally:

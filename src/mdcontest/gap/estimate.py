@@ -145,6 +145,7 @@ def measure(task: Task, player: Player, how: GapSettings, seed: int, horizon: in
         "response_steps": len(theirs.outcomes),
         "candidates": [described for _, described in scores],
         "effort": how.restarts * how.steps,
+        "trained": how.restarts * whole_iterations(how.steps, how.settings),
     }
     exact = None if fixed.cut_off or fresh.cut_off else _exact(task, player)  # the model's episodes end by themselves
     return GapBracket(below, above, how.confidence, exact, why, details)
@@ -195,6 +196,12 @@ def _validate(process: Task, samples: _Samples, candidate: tuple[Agent, bool]) -
         "average": score,
         "standard_error": error,
     }
+
+
+def whole_iterations(steps: int, settings: dict[str, Any]) -> int:
+    """How long a best response is trained that does not reach the ceiling, if so many steps are asked for."""
+    batch = make_settings({**settings, **SETTINGS}).batch_size
+    return max(1, steps // batch) * batch
 
 
 def _last_iterate(player: Player) -> Policy | None:

@@ -6,6 +6,7 @@ good a policy is; there the measure is minus what a trained best response wins, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -108,8 +109,12 @@ def make_study(store: Store, baseline: str | None = None) -> Study:
 def _study_task(name: str, runs: list[Run], baseline: str | None, notes: list[str]) -> TaskStudy:
     finished = [run for run in runs if run.is_finished]
     by_return = all_returns_count(name, runs, notes)
-    measure, curve_of = (RETURN, return_of) if by_return else (INVERTED, inverted_of)
-    grid = (return_grid if by_return else inverted_grid)(name, finished, notes)
+    measure, curve_of = RETURN if by_return else INVERTED, return_of
+    if by_return:
+        grid = return_grid(name, finished, notes)
+    else:
+        grid, judge = inverted_grid(name, finished, notes)
+        curve_of = functools.partial(inverted_of, judge=judge)
     scores = _score(finished, curve_of, grid, measure, notes) if len(grid) else {}
     margins = {} if by_return else margins_of(finished)
     chosen = _choose_baseline(name, scores, baseline, notes)
@@ -134,7 +139,8 @@ def _score(
         except InputError as error:
             left_out.append(f"{run.name} ({error})")
     if left_out:
-        notes.append(f"{len(left_out)} finished runs have no curve of the {measure}: {preview(left_out, 4)}")
+        have = "runs have" if len(left_out) > 1 else "run has"
+        notes.append(f"{len(left_out)} finished {have} no curve of the {measure}: {preview(left_out, 4)}")
     return {v: _scores(v, found[v]) for v in in_order(runs) if found.get(v)}
 
 
@@ -197,5 +203,6 @@ def _without_repeats(runs: list[Run]) -> tuple[list[Run], list[str]]:
         if key in kept:
             repeats.append(f"{run.name} ({kept[key].name})")
         kept.setdefault(key, run)
-    notes = [f"{len(repeats)} runs repeat the seed of another and are left out: {preview(repeats, 4)}"]
+    one = "run repeats the seed of another and is" if len(repeats) == 1 else "runs repeat the seed of another and are"
+    notes = [f"{len(repeats)} {one} left out: {preview(repeats, 4)}"]
     return list(kept.values()), notes if repeats else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,10 +13,13 @@ from mdcontest import tasks
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError, preview
 from mdcontest.experiments.stored import Run
+from mdcontest.gap.curve import OWN
+from mdcontest.learn.export import EPISODES_FILE
+from mdcontest.learn.logs import Logs
 from mdcontest.learn.runs import JUDGED_BY_RETURN
 from mdcontest.margins import RewardDifference
 from mdcontest.report import statistics as st
-from mdcontest.report.study_gaps import effort, followed, own_brackets
+from mdcontest.report.study_gaps import common_judge, effort, followed, own_brackets
 from mdcontest.settings import ALGORITHM_NAMES
 
 POINTS = 100
@@ -56,9 +60,10 @@ def all_returns_count(name: str, runs: list[Run], notes: list[str]) -> bool:
     counts = [returns_count(run) for run in runs]
     silent = [run.name for run, count in zip(runs, counts, strict=True) if count is None]
     if silent:
+        say = "older runs do not say whether their" if len(silent) > 1 else "older run does not say whether its"
         notes.append(
-            f"{name}: {len(silent)} older runs do not say whether their margin is the environment's reward, so returns "
-            f"are not compared: {preview(silent, 4)}; load_agent(FOLDER, task=…).save(FOLDER) adds what one lacks"
+            f"{name}: {len(silent)} {say} margin is the environment's reward, so returns are not compared: "
+            f"{preview(silent, 4)}; load_agent(FOLDER, task=…).save(FOLDER) adds what one lacks"
         )
     return all(counts)
 
@@ -76,10 +81,15 @@ def return_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
     return st.step_grid(min(targets), min(POINTS, min(targets)))
 
 
-def inverted_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
-    """The steps at which all runs were measured; those measured less than twice have no curve."""
-    measured = [set(own_brackets(run)) for run in runs]
-    often = [steps for steps in measured if len(steps) > 1]
+def inverted_grid(name: str, runs: list[Run], notes: list[str]) -> tuple[Array, str | None]:
+    """The steps at which one margin judged all runs, and which; those measured less than twice have no curve."""
+    along = [run for run in runs if len({gap.step for gap in run.gaps}) > 1]
+    judge = common_judge(along or runs)
+    if along and judge is None:
+        notes.append(_judged_apart(name, along))
+        return np.empty(0), judge
+    brackets = [own_brackets(run, judge=judge) for run in runs]
+    often = [set(found) for found in brackets if len(found) > 1]
     common = sorted(set.intersection(*often)) if often else []
     if runs and not often:
         notes.append(
@@ -88,37 +98,49 @@ def inverted_grid(name: str, runs: list[Run], notes: list[str]) -> Array:
         )
     if often and len(common) < 2:
         notes.append(f"{name}: gaps were bracketed at different steps in different runs, so they have no common curve")
-        return np.empty(0)
+        return np.empty(0), judge
     if often and len(common) < max(map(len, often)):
         notes.append(f"{name}: areas are over the {len(common)} steps at which the gap of every run was bracketed")
-    others = {followed(run) for run in runs if run.gaps and followed(run) != run.settings.get("returned")}
+    kinds = [(followed(run, judge), run.settings.get("returned")) for run in runs if run.gaps]
+    others = {kind for kind, returned in kinds if kind != returned}
     if common and others:
         notes.append(
             f"{name}: areas are of what best responses win against the {' or the '.join(sorted(others))} policy, which "
             "was followed over time; of what the runs return one step at most was bracketed"
         )
-    brackets = [own_brackets(run) for run in runs]
     efforts = {effort(found[step]) for found in brackets for step in common if step in found}
     if len(efforts) > 1:
         notes.append(
             f"{name}: best responses were trained for {min(efforts):,.0f} to {max(efforts):,.0f} steps, so what they "
             "win is not comparable; mdcontest gap with the same options on all runs makes it so"
         )
-        return np.empty(0)
-    return np.array(common, float)
+        return np.empty(0), judge
+    return np.array(common, float), judge
+
+
+def _judged_apart(name: str, runs: list[Run]) -> str:
+    counts = Counter(judge for run in runs for judge in {gap.judge for gap in run.gaps})
+    names = {judge: "the task's own" if judge == OWN else f"the learned {judge}" for judge in counts}
+    told = [f"{names[judge]} ({count} of {len(runs)} runs)" for judge, count in sorted(counts.items())]
+    return (
+        f"{name}: gaps were judged by different margins, so what best responses win is not comparable: "
+        f"{preview(told, 4)}; mdcontest gap FOLDER --every N --margin own judges all runs by the task's own"
+    )
 
 
 def return_of(run: Run, grid: Array) -> tuple[Array, float]:
     """The curve of returns and the area under it."""
     curve = st.curve_on_grid(run.episodes["step"], run.episodes["return"], grid)
     if np.isnan(curve).all():
+        if run.lacks_episodes:
+            raise InputError(f"there is neither {EPISODES_FILE} nor {Logs.EPISODES} in its folder")
         raise InputError(f"no episode ended in its first {grid[-1]:,.0f} steps")
     return curve, st.auc(grid, curve)
 
 
-def inverted_of(run: Run, grid: Array) -> tuple[Array, float]:
-    """Minus what the best response wins, and the area under it from the first step that was measured."""
-    brackets = own_brackets(run)
+def inverted_of(run: Run, grid: Array, judge: str | None) -> tuple[Array, float]:
+    """Minus what the best response wins by that margin, and the area under it from the first step that was measured."""
+    brackets = own_brackets(run, judge=judge)
     if len(brackets) < 2:
         raise InputError(f"its gap was bracketed at {len(brackets)} steps; a curve takes 2")
     curve = -np.array([brackets[int(step)].best_response.value for step in grid])

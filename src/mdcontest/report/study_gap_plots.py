@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
 from mdcontest.arrays import Array
+from mdcontest.gap.curve import OWN
 from mdcontest.report.study_gaps import MOST_PANELS, GapSeries, Shares, Traces, mean_over_seeds, shown_steps
 from mdcontest.report.study_plots import (
     LINES,
@@ -33,7 +34,7 @@ MOST_POINTS = 1500
 
 
 def bracket_range(group: Sequence[GapSeries]) -> tuple[float, float]:
-    """The vertical range that all brackets of a task fit, so that its variants can be compared."""
+    """The vertical range that all brackets of a task by one margin fit, so that its variants can be compared."""
     ends = np.concatenate([np.ravel(part) for one in group for part in (one.lows, one.highs, one.uppers, one.exact)])
     ends = ends[np.isfinite(ends)]
     low, high = (min(0.0, ends.min()), max(0.0, ends.max())) if len(ends) else (0.0, 1.0)
@@ -70,7 +71,8 @@ def bracket_figure(series: GapSeries, look: Look, limits: tuple[float, float]) -
         axes.axhline(0, color="#999999", linewidth=0.8, zorder=0)
         axes.set_ylabel("average margin a step")
         axes.set_title(f"{label(series.task, 30)}: {label(series.variant, 36)}\n", fontsize=9.5, pad=-2)
-        note = f"{label(series.returned, 16)} policy, {_seeds(series.seeds)}"
+        judged = "" if series.judge == OWN else f", judged by {label(series.judge, 16)}"
+        note = f"{label(series.returned, 16)} policy, {_seeds(series.seeds)}{judged}"
         axes.text(0, 1.01, note, transform=axes.transAxes, fontsize=8.5, color="#555555", va="bottom")
         add_legend(figure, [h for h, here in zip([*handles, *dots], has, strict=True) if here], shown)
     return figure

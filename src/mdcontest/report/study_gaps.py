@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +12,13 @@ import numpy as np
 from mdcontest.arrays import Array
 from mdcontest.experiments.stored import Gap, Run
 from mdcontest.gap.bracket import GapBracket
+from mdcontest.gap.curve import OWN
+from mdcontest.settings import Settings
 
 MOST_PANELS = 4
 """Steps at which positions are shown."""
+ITERATION = Settings().batch_size
+"""Steps of an iteration in which a best response is trained, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class GapSeries:
     variant: str
     returned: str
     """Which policy of a run: last, mixture or cloned."""
+    judge: str
+    """The margin that judged all of them, as in a bracket."""
     seeds: list[int]
     steps: Array
     """At which any seed was measured, [T]."""
@@ -72,30 +80,46 @@ def mean_over_seeds(values: Array) -> Array:
 # --- brackets ---------------------------------------------------------------------------------------------
 
 
-def own_brackets(run: Run, returned: str | None = None) -> dict[int, GapBracket]:
-    """The bracket at each step, of the policy that was followed unless told otherwise.
+def common_judge(runs: Iterable[Run]) -> str | None:
+    """The margin that judged each of these runs of which there are brackets, the task's own if it did.
+
+    What two margins say are answers to two questions. Of several learned ones it is the one with the most brackets;
+    None where no margin judged them all.
+    """
+    judged = [[gap.judge for gap in _finite(run)] for run in runs]
+    shared = set[str].intersection(*(set(judges) for judges in judged if judges)) if any(judged) else set[str]()
+    counts = Counter(judge for judges in judged for judge in judges)
+    return min(shared, key=lambda judge: (judge != OWN, -counts[judge], judge), default=None)
+
+
+def own_brackets(run: Run, returned: str | None = None, judge: str | None = None) -> dict[int, GapBracket]:
+    """The bracket at each step, of the policy that was followed and by the task's own margin unless told otherwise.
 
     Of several at one step the one whose best responses were trained longest, then the one with the narrowest interval.
-    Where some were judged by the task's own margin, only those: what a learned margin says is another question.
+    A run that its task's own margin did not judge is taken as a learned one judged it.
     """
-    kind = returned or followed(run)
+    kind = returned or followed(run, judge)
     found: dict[int, GapBracket] = {}
-    for gap in sorted(_that_count(run), key=lambda gap: gap.step):
+    for gap in sorted(_that_count(run, judge), key=lambda gap: gap.step):
         if gap.returned == kind:
             known = found.get(gap.step)
             found[gap.step] = gap.bracket if known is None or _rank(gap.bracket) < _rank(known) else known
     return found
 
 
-def _that_count(run: Run) -> list[Gap]:
-    by_own = any(gap.by_own for gap in run.gaps)
-    return [gap for gap in run.gaps if gap.by_own == by_own and np.isfinite(gap.bracket.best_response.value)]
+def _that_count(run: Run, judge: str | None) -> list[Gap]:
+    wanted = judge or common_judge([run])
+    return [gap for gap in _finite(run) if gap.judge == wanted]
 
 
-def followed(run: Run) -> str:
+def _finite(run: Run) -> list[Gap]:
+    return [gap for gap in run.gaps if np.isfinite(gap.bracket.best_response.value)]
+
+
+def followed(run: Run, judge: str | None = None) -> str:
     """The policy that a run returns, unless its gap was bracketed at one step at most, and that of another at more."""
     own, steps = str(run.settings.get("returned")), dict[str, set[int]]()
-    for gap in _that_count(run):
+    for gap in _that_count(run, judge):
         steps.setdefault(gap.returned, set()).add(gap.step)
     often = max(steps, key=lambda kind: len(steps[kind]), default=own)
     known = len(steps.get(own, ()))
@@ -103,9 +127,17 @@ def followed(run: Run) -> str:
 
 
 def effort(bracket: GapBracket) -> float:
-    """Training steps of all best responses tried; lower bounds compare only where it is the same."""
-    known = bracket.details.get("effort")
-    return float(known) if isinstance(known, int | float) else 0.0
+    """Training steps of all best responses tried; lower bounds compare only where it is the same.
+
+    Older brackets know what was asked for alone, and each response was trained for whole iterations of that.
+    """
+    known = bracket.details.get("trained", bracket.details.get("effort"))
+    asked = float(known) if isinstance(known, int | float) else 0.0
+    steps = [int(one["steps"]) for one in bracket.details.get("candidates", [])]  # each response with noise and without
+    if "trained" in bracket.details or len(steps) < 2 or any(count % ITERATION for count in steps):
+        return asked
+    responses = len(steps) // 2
+    return float(responses * max(1, asked // responses // ITERATION) * ITERATION)
 
 
 def _rank(bracket: GapBracket) -> tuple[float, float]:
@@ -113,21 +145,27 @@ def _rank(bracket: GapBracket) -> tuple[float, float]:
 
 
 def gap_series(runs: list[Run]) -> list[GapSeries]:
-    """One a task, variant and kind of policy, in the order of the runs."""
-    groups: dict[tuple[str, str, str], list[Run]] = {}
+    """One a task, variant and kind of policy, in the order of the runs.
+
+    They are by one margin on all of a task, so that they can be compared; where no margin judged all of its runs, there
+    is one series a margin.
+    """
+    judges = {task: common_judge(run for run in runs if run.task == task) for task in {run.task for run in runs}}
+    groups: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in runs:
-        for kind in dict.fromkeys(gap.returned for gap in run.gaps):
-            groups.setdefault((run.task, run.variant, kind), []).append(run)
+        for kind, judge in dict.fromkeys((gap.returned, gap.judge) for gap in run.gaps):
+            if judges[run.task] in (None, judge):
+                groups.setdefault((run.task, run.variant, kind, judge), []).append(run)
     found = [_series(*key, sorted(runs, key=lambda run: run.seed)) for key, runs in groups.items()]
     return [series for series in found if len(series.steps)]
 
 
-def _series(task: str, variant: str, returned: str, runs: list[Run]) -> GapSeries:
-    measured = [own_brackets(run, returned) for run in runs]
+def _series(task: str, variant: str, returned: str, judge: str, runs: list[Run]) -> GapSeries:
+    measured = [own_brackets(run, returned, judge) for run in runs]
     steps = sorted({step for brackets in measured for step in brackets})
     rows = [[_numbers(brackets.get(step)) for step in steps] for brackets in measured]
     numbers = np.array(rows, float).reshape(len(runs), len(steps), 6).transpose(2, 0, 1)
-    return GapSeries(task, variant, returned, [run.seed for run in runs], np.array(steps, float), *numbers)
+    return GapSeries(task, variant, returned, judge, [run.seed for run in runs], np.array(steps, float), *numbers)
 
 
 def _numbers(bracket: GapBracket | None) -> list[float]:

@@ -96,10 +96,13 @@ def _lead(store: Store) -> str:
     done = sum(run.is_finished for run in store.runs)
     sppo = any(run.algorithm == "sppo" for run in store.runs)
     names = {run.task for run in store.runs}
-    text = (
-        f"{len(store.runs)} runs on {len(names)} tasks, {done} of them finished. Averages are over finished runs only."
-    )
+    runs, on = _count(len(store.runs), "run"), _count(len(names), "task")
+    text = f"{runs} on {on}, {done} of them finished. Averages are over finished runs only."
     return text + (" SPPO is what Swamy et al. 2024 call SPO: margins are averaged over whole episodes." * sppo)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _file_section(store: Store, study: Study, page: Path) -> Section:

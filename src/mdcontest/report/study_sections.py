@@ -16,6 +16,7 @@ from mdcontest.experiments.store import Store
 from mdcontest.experiments.stored import Run
 from mdcontest.files import atomic_write
 from mdcontest.folders import make_folder
+from mdcontest.gap.curve import OWN
 from mdcontest.report import study_tables
 from mdcontest.report.page import Details, InlineFigure, Section
 from mdcontest.report.plots import as_svg
@@ -164,9 +165,11 @@ def gap_section(study: Study, styles: dict[str, Look], gallery: Gallery) -> Sect
         return None
     figures = []
     for one in found:
-        limits = bracket_range([other for other in found if other.task == one.task])
-        name = f"gap-{one.task}-{one.variant}-{one.returned}"
+        limits = bracket_range([other for other in found if (other.task, other.judge) == (one.task, one.judge)])
+        learned = one.judge != OWN
+        name = f"gap-{one.task}-{one.variant}-{one.returned}" + f"-by-{one.judge}" * learned
         text = f"bracket of the optimality gap of {one.variant} on {one.task} over environment steps"
+        text += f", judged by the learned margin {one.judge}" * learned
         figures.append(gallery.add(name, text, bracket_figure(one, styles[one.variant], limits)))
     about = (
         "The optimality gap of a policy is what the best reply wins against it, as average margin a step; it is zero "

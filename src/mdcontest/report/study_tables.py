@@ -104,8 +104,10 @@ def gap_table(found: list[GapSeries]) -> Table:
         known = int((one.values[:, -1] == one.values[:, -1]).sum())
         lower, value, upper, exact = map(number, means)
         bracket = f"{lower} to {upper}" if upper != MISSING else f"at least {lower}"
-        rows.append([one.task, one.variant, one.returned, f"{one.steps[-1]:,.0f}", str(known), bracket, value, exact])
-    columns = ["task", "variant", "policy", "step", "seeds", "gap bracketed in", "best response wins", "exact gap"]
+        of = [one.task, one.variant, one.returned, one.judge, f"{one.steps[-1]:,.0f}", str(known)]
+        rows.append([*of, bracket, value, exact])
+    columns = ["task", "variant", "policy", "judged by", "step", "seeds", "gap bracketed in", "best response wins"]
+    columns.append("exact gap")
     return Table(columns, rows, "Brackets at the last step that was measured, means over seeds", sortable=True)
 
 
@@ -225,7 +227,7 @@ def _gaps_csv(store: Store) -> str:
             bracket, above = gap.bracket, gap.bracket.ceiling
             ceiling = [None] * 3 if above is None else _measured(above)
             found = [bracket.lower, *_measured(bracket.best_response), bracket.upper, *ceiling, bracket.exact]
-            rows.append([*run.identity, run.variant, gap.step, gap.returned, *found, bracket.confidence])
+            rows.append([*run.identity, run.variant, gap.step, gap.returned, *found, bracket.confidence, gap.judge])
     return _csv(GAPS_COLUMNS, rows)
 
 
