@@ -138,6 +138,7 @@ def test_several_annotators_are_their_union(dataset):
         (["--members", 0], "members"),
         (["--held-out", 1.5], "1.5"),
         (["--held-out", "nan"], "held_out"),
+        (["--held-out", 0.999], "held_out = 0.999 leaves 1 of "),
         (["--penalty", -1], "penalty"),
         (["--penalty", "nan"], "penalty"),
         (["--noise", 1], "noise"),
@@ -160,7 +161,15 @@ def test_wrong_settings_are_one_line(run, dataset, tmp_path, flags, said):
     assert (code, out) == (2, "")
     assert one_clear_line(err)
     assert said in err
-    assert not list(tmp_path.glob("m/*"))
+    assert not (tmp_path / "m").exists(), "what was made for it is gone again"
+
+
+def test_a_place_that_was_there_stays(run, dataset, tmp_path):
+    (tmp_path / "there").mkdir()
+    for out in (tmp_path / "there", tmp_path / "there" / "deep" / "m", tmp_path / "new" / "m"):
+        assert run("fit", tmp_path / "nowhere", "--out", out)[0] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert not any((tmp_path / "there").iterdir())
 
 
 def test_wrong_places_are_one_line(run, dataset, fitted, tmp_path):

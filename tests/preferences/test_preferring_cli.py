@@ -144,8 +144,8 @@ def test_people_who_contradict_themselves(run, tmp_path):
     assert agreement(ann, within=True) == {"compared": 3, "share": 1 / 3}
     assert agreement(dataset.entries(), within=False) == {"compared": 3, "share": 2 / 3}
     out = run("comparisons", dataset.path)[1]
-    assert "4  by ann, with itself agreed in 33.3% of 3 pairs of answers" in out
-    assert "with each other agreed in 66.7% of 3 pairs" in out
+    assert "4  by ann, with itself agreed in 33.3 % of 3 pairs of answers" in out
+    assert "with each other agreed in 66.7 % of 3 pairs" in out
     assert "2  by bob\n" in out
 
 

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +77,13 @@ def _fit(options: argparse.Namespace) -> int:
     FitSettings(**settings)  # a wrong one is found before anything is read
     if options.page is not None:
         _require_page(options.page)
-    _require_place(options.out)
-    dataset = Dataset.open(options.dataset)
-    which = _filters(dataset, options)
-    comparisons = dataset.comparisons(annotator=which["annotators"], source=which["source"])
-    data = {"task": dataset.task_name, "dataset": dataset.path.resolve().name, **which}
-    margin = _fitted(comparisons, options, settings, data)
-    margin.save(options.out)
+    with _place_for_margin(options.out):
+        dataset = Dataset.open(options.dataset)
+        which = _filters(dataset, options)
+        comparisons = dataset.comparisons(annotator=which["annotators"], source=which["source"])
+        data = {"task": dataset.task_name, "dataset": dataset.path.resolve().name, **which}
+        margin = _fitted(comparisons, options, settings, data)
+        margin.save(options.out)
     if options.page:
         _write_page(options.page, margin, dataset)
     return _say(margin, options, [f"saved to {options.out}"] + [f"page: {options.page}"] * bool(options.page))
@@ -99,8 +99,12 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _require_place(out: str) -> None:
-    """An error, before minutes are spent, where a margin cannot be put."""
+@contextlib.contextmanager
+def _place_for_margin(out: str) -> Iterator[None]:
+    """Its folder is there within, and gone again where no margin came of it.
+
+    An error, before minutes are spent, where a margin cannot be put.
+    """
     refuse_runs(out, "margin")
     folder = Path(out)
     try:
@@ -110,6 +114,7 @@ def _require_place(out: str) -> None:
             raise InputError(f"--out {folder} is a file; name a folder")
         if (folder / "dataset.json").exists():
             raise InputError(f"--out {folder} holds a dataset; name another folder for the margin")
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
@@ -117,6 +122,13 @@ def _require_place(out: str) -> None:
         raise InputError(f"--out {folder}: {getattr(error, 'strerror', None) or error}") from None
     if not os.access(folder, os.W_OK):
         raise InputError(f"--out {folder} may not be written to")
+    try:
+        yield
+    except BaseException:
+        for place in missing:
+            with contextlib.suppress(OSError):  # something is in it by now
+                place.rmdir()
+        raise
 
 
 def _is_trained_on_it(run: Path) -> bool:

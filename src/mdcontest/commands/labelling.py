@@ -39,6 +39,7 @@ def run_label(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
 
     prepare()
+    from mdcontest.preferences.dataset import Dataset
     from mdcontest.preferences.labelling.server import require_label_packages, serve
     from mdcontest.preferences.labelling.session import LabelOptions
 
@@ -55,6 +56,8 @@ def run_label(options: argparse.Namespace) -> int:
         seed=options.seed,
     )
     folder = _dataset(Path(options.folder), options.seed, options.quiet)
+    if how.margin is not None:
+        _require_readable(how.margin, folder)
     if not options.quiet:
         print(f"mdcontest: the answers go into {folder}; Ctrl-C ends", file=sys.stderr)
     answers = serve(
@@ -66,7 +69,9 @@ def run_label(options: argparse.Namespace) -> int:
         end_with_input=options.end_with_input,
     )
     if not options.quiet:
-        print(f"mdcontest: stopped; {answers} comparisons in {folder}", file=sys.stderr)
+        stored = len(Dataset.open(folder).entries())
+        said = f"pairs answered on the page: {answers}; comparisons in {folder}, with all others: {stored}"
+        print(f"mdcontest: stopped; {said}", file=sys.stderr)
     return DONE
 
 
@@ -86,6 +91,17 @@ def _dataset(folder: Path, seed: int, quiet: bool) -> Path:
         print(f"mdcontest: collecting trajectories of {folder.name}", file=sys.stderr)
     collect(folder, own, TRAJECTORIES, seed, progress=not quiet)
     return own
+
+
+def _require_readable(margin: Path, folder: Path) -> None:
+    """An error, before anybody is asked, where the margin is of another task; that there is none may be yet to come."""
+    from mdcontest.learn.margins import require_readable
+    from mdcontest.preferences import load_margin
+    from mdcontest.preferences.dataset import Dataset
+    from mdcontest.preferences.labelling.choice import MARGIN_FILE
+
+    if (margin / MARGIN_FILE).is_file():
+        require_readable(Dataset.open(folder).task().with_margin(load_margin(margin)))
 
 
 def _instructions(file: str | None) -> str:

@@ -195,7 +195,8 @@ def _agreeing(agreement: dict[str, Any]) -> str:
     """The end of a sentence about repeated answers; nothing where none was repeated."""
     if agreement["share"] is None:
         return ""
-    return f" agreed in {agreement['share']:.1%} of {agreement['compared']} pairs of answers about the same segments"
+    share = f"{100 * agreement['share']:.1f} %"
+    return f" agreed in {share} of {agreement['compared']} pairs of answers about the same segments"
 
 
 def _print_counts(counts: dict[str, int]) -> None:

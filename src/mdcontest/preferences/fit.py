@@ -38,7 +38,9 @@ ROUNDING = 1e-12
 """Mean squares smaller than this share of a member's spread are none."""
 ONE_PAIR = "all comparisons are of one pair: some other pairs are needed to hold out"
 FEWEST = 10
-"""Comparisons to fit a margin to, and pairs to be held out whole where equal segments are told by what they hold."""
+"""Comparisons to fit a margin with, and pairs to be held out whole where equal segments are told by what they hold."""
+FEWEST_LEFT = 5
+"""Comparisons to fit it to, once the others are held out."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,11 @@ class _Fit:
                 "margin to"
             )
         self.fitted_to, self.held_out = split(self.decided, settings.held_out, self._rng(0))
+        if len(self.fitted_to) < FEWEST_LEFT:
+            raise InputError(
+                f"held_out = {settings.held_out:g} leaves {len(self.fitted_to)} of {len(self.decided)} comparisons to "
+                f"fit a margin to, and {FEWEST_LEFT} are the fewest; hold a smaller share out, or compare more pairs"
+            )
         self.incomparable = len(data) - len(self.decided)
         self.reader = InputReader.fitted(self.fitted_to.outcomes[self._rows()], settings.inputs)
         if not (self.reader.low < self.reader.high).any():

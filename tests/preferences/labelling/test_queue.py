@@ -122,6 +122,67 @@ def test_repetitions_come_later_swapped_and_once_to_the_same_person():
     assert queue.answers == 250 - len(again)
 
 
+def looked_at(queue, name, times):
+    """What somebody is shown who only looks."""
+    for now in range(times):
+        held = queue.hold(name, float(now))[0]
+    return held
+
+
+def test_repetitions_are_drawn_once_a_question_and_not_once_a_look():
+    """The page looks every two seconds where there are no new pairs: within minutes everything would come again."""
+    queue = queue_of(60, repeat=0.1, seed=3)
+    answered = 0
+    for _ in range(200):
+        if held := looked_at(queue, "Ada", 30):
+            queue.answer(held[0], "first", 30.0)
+            answered += 1
+    again = queue.progress("Ada")["repeated"]
+    assert (answered - again, queue.answers) == (60, 60)
+    assert 1 <= again <= 18  # of about 67 questions a tenth: five standard deviations
+    assert looked_at(queue, "Ada", 500) == []
+    queue.offer(pair(1000))
+    assert len(looked_at(queue, "Ada", 30)) == 1, "the question that was to be a new one is one"
+
+
+def test_nothing_is_asked_again_once_the_goal_is_reached():
+    queue = queue_of(60, repeat=0.05, goal=20, seed=1)
+    while not queue.reached:
+        queue.answer(looked_at(queue, "Ada", 1)[0], "first", 2.0)
+    assert looked_at(queue, "Ada", 500) == []
+
+
+def test_a_repetition_in_hand_is_not_asked_once_others_reach_the_goal():
+    queue = queue_of(60, repeat=0.999, goal=12, seed=1)
+    answer_all(queue, "Ada", REPEAT_AFTER + HOLD, lambda given: "first")
+    (mine, *_), _ = queue.hold("Ada", 50.0)
+    assert mine.repeat_of is not None
+    while not queue.reached:
+        queue.answer(queue.hold("Bob", 51.0)[0][0], "first", 51.0)
+    assert all(given.repeat_of is None for given in queue.hold("Ada", 52.0)[0])
+
+
+def test_pairs_of_another_length_are_only_for_those_who_have_them_in_hand():
+    queue = queue_of(4, overlap=2)
+    first, second = queue.hold("Ada", 0.0)[0]
+    queue.answer(first, "first", 1.0)
+    other = Queue(repeat=0.0, overlap=2, length=20)
+    other.restore([first, second])
+    other.offer(pair(9, length=20))
+    assert [given.left.length for given in other.hold("Bob", 2.0)[0]] == [20]
+    assert [given.left.length for given in other.hold("Ada", 2.0)[0]] == [10, 20]
+    other.undo(first, 3.0)
+    assert [given.left.length for given in other.hold("Cleo", 500.0)[0]] == [20]
+    near = Queue(repeat=0.0, goal=2, length=20)
+    near.restore([second])
+    near.offer(pair(9, length=20))
+    near.offer(pair(10, length=20))
+    assert len(near.hold("Bob", 2.0)[0]) == 1, "the one that Ada has in hand is under way to the goal"
+    same = Queue(repeat=0.0, overlap=2, length=10)
+    same.restore([first, second])
+    assert len(same.hold("Bob", 2.0)[0]) == 2
+
+
 def test_consistency():
     steady = queue_of(100, repeat=0.3)
     answer_all(steady, "Ada", 80, lambda given: "first" if given.left.trajectory < given.right.trajectory else "second")

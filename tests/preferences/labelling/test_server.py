@@ -9,11 +9,15 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from datasets import compared
+from fitted_margins import random_margin
 from mdcontest.cli import main
 from mdcontest.errors import InputError, RunError
 from mdcontest.preferences.dataset import Dataset
+from mdcontest.preferences.inputs import Field
 from mdcontest.preferences.labelling import Client, start_labelling
 from mdcontest.preferences.labelling import server as server_module
 from mdcontest.preferences.labelling.server import TOKEN as VARIABLE
@@ -156,6 +160,7 @@ def answer_until_killed(server, said):
 
 def test_what_cannot_be_served(tmp_path, dataset, monkeypatch, capsys):
     (tmp_path / "noise.txt").write_bytes(b"\xff\xfe")
+    random_margin("skew", fields=(Field("obs", 3),)).save(tmp_path / "wide")
     locked, other = (make_dataset(tmp_path / name, count=1) for name in ("locked", "other"))
     (locked.path / "labels.lock").mkdir()
     with contextlib.closing(sqlite3.connect(other.path / "labels.sqlite")) as database:
@@ -168,6 +173,7 @@ def test_what_cannot_be_served(tmp_path, dataset, monkeypatch, capsys):
         "overlap": [dataset.path, "--overlap", 0],
         "--seed": [dataset.path, "--seed", -1],
         "--margin": [dataset.path, "--margin", tmp_path / "nowhere"],
+        "it was learned from another task": [dataset.path, "--margin", tmp_path / "wide"],
         "cannot write": [locked.path],
         "no such table": [other.path],
         VARIABLE: [dataset.path],
@@ -178,6 +184,17 @@ def test_what_cannot_be_served(tmp_path, dataset, monkeypatch, capsys):
         said = capsys.readouterr()
         assert one_clear_line(said.err)
         assert words in said.err
+
+
+def test_the_end_tells_answers_on_the_page_from_the_comparisons_there_are(dataset, monkeypatch, capsys):
+    """Those of teachers, of files and of repeated pairs are in the dataset too."""
+    ids = list(dataset.index())
+    dataset.add_comparisons(compared(ids, np.random.default_rng(0), 7))
+    monkeypatch.setattr(server_module, "serve", lambda *_, **__: 3)
+    assert main(["label", str(dataset.path)]) == 0
+    (end,) = [line for line in capsys.readouterr().err.splitlines() if "stopped" in line]
+    assert "pairs answered on the page: 3;" in end
+    assert end.endswith(f"comparisons in {dataset.path}, with all others: 7")
 
 
 def test_missing_packages(monkeypatch, dataset):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -59,6 +60,7 @@ def make_app(session: Session) -> Starlette:
             Route("/api/undo", _answered(session, _undo), methods=["POST"]),
             Route("/api/state", _answered(session, _state)),
         ],
+        exception_handlers={HTTPException: _not_here},
     )
 
 
@@ -72,6 +74,14 @@ def _answered(session: Session, endpoint: Callable[[Session, Request], Awaitable
             return JSONResponse({"error": str(error)}, _status(error))
 
     return answer
+
+
+async def _not_here(request: Request, error: Exception) -> Response:
+    """A path or a method that there is not, in the same form as every other error."""
+    if not isinstance(error, HTTPException):
+        raise error
+    why = "there is no such path" if error.status_code == 404 else f"{request.method} is not answered at this path"
+    return JSONResponse({"error": why}, error.status_code, headers=error.headers)
 
 
 def _status(error: InputError) -> int:

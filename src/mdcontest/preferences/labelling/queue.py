@@ -55,6 +55,8 @@ class _Person:
     """Ids of the givings that have a repetition, or can have none."""
     looked: int = 0
     """Answers before this one need no repetition any more."""
+    next_again: bool | None = None
+    """Whether the next question is to be a repetition; None until it is drawn, once a question and not once a look."""
 
     def to_repeat(self) -> Given | None:
         """The oldest pair that was answered long enough ago and not asked again."""
@@ -76,6 +78,7 @@ class Queue:
         repeat: float = 0.1,
         goal: int | None = None,
         lease: float = LEASE,
+        length: int | None = None,
         seed: int = 0,
     ) -> None:
         if overlap < 1:
@@ -84,7 +87,7 @@ class Queue:
             raise InputError(f"repeat is the share of pairs that are asked again, from 0 to below 1, got {repeat}")
         if goal is not None and goal < 1:
             raise InputError(f"the goal must be at least one pair, got {goal}")
-        self.overlap, self.repeat, self.goal, self.lease = overlap, repeat, goal, lease
+        self.overlap, self.repeat, self.goal, self.lease, self._length = overlap, repeat, goal, lease, length
         self._rng = np.random.default_rng(seed)
         self._offers: dict[Key, _Offer] = {}
         self._wanting: dict[Key, _Offer] = {}  # those with places left, the most wanted first
@@ -135,7 +138,7 @@ class Queue:
 
     def _keep(self, given: Given, now: float) -> bool:
         """Extend a lease, also one that ran out as long as nobody else has the place."""
-        if given.lapsed:
+        if given.lapsed or (given.repeat_of is not None and self.reached):
             return False
         if given.expires <= now and given.repeat_of is None:
             given.lapsed = self._offers[given.pair.key].taken(now) >= self.overlap
@@ -145,11 +148,13 @@ class Queue:
         return True
 
     def _next(self, annotator: str, now: float) -> Given | None:
-        earlier = self._person(annotator).to_repeat()
-        if earlier is not None and self._rng.random() < self.repeat:
-            return self._make(annotator, earlier.right, earlier.left, earlier.id, now)
         if self.goal is not None and self._answers + self._under_way(now) >= self.goal:
             return None
+        person = self._person(annotator)
+        if person.next_again is None:
+            person.next_again = bool(self._rng.random() < self.repeat)
+        if person.next_again and (earlier := person.to_repeat()) is not None:
+            return self._make(annotator, earlier.right, earlier.left, earlier.id, now)
         for offer in self._wanting.values():
             if offer.taken(now) < self.overlap and all(given.annotator != annotator for given in offer.given):
                 sides = [offer.pair.one, offer.pair.other]
@@ -163,11 +168,13 @@ class Queue:
         return Given(name, annotator, left, right, repeat_of, now, now + self.lease)
 
     def _under_way(self, now: float) -> int:
-        return sum(given.runs(now) for offer in self._wanting.values() for given in offer.given)
+        open = (given for person in self._people.values() for given in person.open)
+        return sum(given.runs(now) for given in open if given.repeat_of is None)
 
     def _enter(self, given: Given) -> None:
         self._given[given.id] = given
         person = self._person(given.annotator)
+        person.next_again = None
         person.open.append(given)
         if given.repeat_of is None:
             self._offers.setdefault(given.pair.key, _Offer(given.pair)).given.append(given)
@@ -179,6 +186,7 @@ class Queue:
         person = self._person(given.annotator)
         self._given.pop(given.id)
         person.open = [other for other in person.open if other is not given]  # a dropped pair has left it already
+        person.next_again = given.repeat_of is not None
         if given.repeat_of is None:
             self._offers[given.pair.key].given.remove(given)
         else:
@@ -213,7 +221,7 @@ class Queue:
             self._answers -= 1
             offer = self._offers[given.pair.key]
             if offer.answered() < self.overlap:
-                self._wanting[given.pair.key] = offer
+                self._want(given.pair)
 
     def restore(self, given: Iterable[Given]) -> None:
         """Take over what a database has kept; pairs with places left are wanted again."""
@@ -224,9 +232,14 @@ class Queue:
                 one.label = None
             self._enter(one)
             if one.repeat_of is None:
-                self._wanting[one.pair.key] = self._offers[one.pair.key]
+                self._want(one.pair)
         for one, label in sorted(answered, key=lambda entry: entry[0].answered):
             self.answer(one, label, one.answered)
+
+    def _want(self, pair: Pair) -> None:
+        """Give it to others too; one of another length, of before a restart, is only for those who have it in hand."""
+        if self._length in (None, pair.one.length):
+            self._wanting[pair.key] = self._offers[pair.key]
 
     # --- numbers ----------------------------------------------------------------------------------------------
 

@@ -74,7 +74,12 @@ class Session:
         kept = self.database.given(options.lease)
         seed = options.seed + len(kept)  # a session that goes on draws others than it did before
         self.queue = Queue(
-            overlap=options.overlap, repeat=options.repeat, goal=options.goal, lease=options.lease, seed=seed
+            overlap=options.overlap,
+            repeat=options.repeat,
+            goal=options.goal,
+            lease=options.lease,
+            length=options.length,
+            seed=seed,
         )
         self.queue.restore(kept)
         self.choice = Choice(dataset, options.length, options.margin, seed)
