@@ -10,7 +10,8 @@ import subprocess
 import pytest
 
 import mdcontest as mdc
-from sweeps import FULL, RPS, command, one_clear_line
+from mdcontest.folders import lock_folder
+from sweeps import FULL, RPS, change, command, one_clear_line
 
 
 def test_two_seeds_side_by_side(run, tmp_path):
@@ -89,6 +90,16 @@ def test_an_interrupted_run_is_not_begun_again_but_resumed(run, tmp_path, monkey
     assert (code, err) == (0, "")
     assert str(folder) in out
     assert (folder / "iterates.f32").read_bytes() == (trained / "iterates.f32").read_bytes()
+
+
+def test_a_run_that_is_being_trained_is_not_called_interrupted(run, trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / trained.name)
+    change(folder, status="running")
+    arguments = [*RPS, "--steps", 256, "--out", tmp_path]
+    with lock_folder(folder):
+        code, _, err = run(*arguments)
+    assert (code, err) == (2, f"mdcontest: error: another process is training in {folder}\n")
+    assert f"{folder} was interrupted; finish it with" in run(*arguments)[2]
 
 
 def wait_for_rows(process, out, rows, runs=1):

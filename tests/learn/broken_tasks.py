@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import gymnasium
 import numpy as np
@@ -66,6 +67,14 @@ def fail(*_):
     raise ZeroDivisionError("the motor is stuck")
 
 
+def fail_in_lines(*_):
+    raise ValueError("the motor\n  is stuck\n")
+
+
+def leave(*_):
+    sys.exit(0)
+
+
 STEP_FAULTS = {
     "NaN observation": (put(0, np.array([1.0, np.nan])), "entry 1 of the observation is nan"),
     "infinite observation": (put(0, np.array([-np.inf, 0.0])), "entry 0 of the observation is -inf"),
@@ -75,12 +84,15 @@ STEP_FAULTS = {
     "no reward": (put(1, None), "the environment raised TypeError"),
     "text for a reward": (put(1, "much"), "the environment raised ValueError"),
     "raises": (fail, "the environment raised ZeroDivisionError: the motor is stuck"),
+    "raises in lines": (fail_in_lines, "the environment raised ValueError: the motor is stuck at"),
+    "leaves": (leave, "the environment raised SystemExit: 0"),
     "longer observation": (put(0, np.zeros(3)), r"the observation has shape \(3,\), its space says \(2,\)"),
     "scalar observation": (put(0, np.float64(1)), r"the observation has shape \(\), its space says \(2,\)"),
     "no observation": (put(0, None), r"the observation has shape \(\), its space says \(2,\)"),
     "text for an observation": (put(0, np.array(["a", "b"])), "the observation holds <U1 instead of numbers"),
     "other info shape": (put_info(speed=np.ones(3)), r"info\['speed'\] is \[1. 1. 1.\]"),
     "NaN info": (put_info(mass=np.nan), r"info\['mass'\] is nan"),
+    "a table of NaN": (put_info(speed=np.full((2, 2), np.nan)), r"info\['speed'\] is \[\[nan nan\] \[nan nan\]\] at"),
     "text info": (put_info(mass="heavy"), "only numbers can be kept"),
     "ragged info": (
         put_info(speed=[[1.0], [2.0, 3.0]]),
@@ -95,6 +107,7 @@ STEP_FAULTS = {
 RESET_FAULTS = {
     "NaN at reset": lambda obs: obs * np.nan,
     "raises at reset": fail,
+    "leaves at reset": leave,
     "other shape at reset": lambda obs: obs[:1],
 }
 

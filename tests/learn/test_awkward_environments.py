@@ -176,6 +176,19 @@ def test_observations_as_large_as_a_float_can_be():
     assert np.isfinite(action).all()
 
 
+def test_rewards_too_large_to_be_added_up_are_named(tmp_path):
+    """Also where the margin does not look at them: the log of episodes does."""
+
+    class Rich(Counter):
+        def step(self, action):
+            obs, _, *rest = super().step(action)
+            return obs, 1e308, *rest
+
+    agent = HPIClip(mdc.Task(Rich, larger, name="Rich"), **TINY)
+    with pytest.raises(RunError, match="Rich: the rewards of an episode add up to inf at step 2; divide them"):
+        agent.learn(64, progress=False, folder=tmp_path)
+
+
 def test_an_agent_of_another_kind_of_task():
     corridor = tasks.make("RPSCorridor")
     with pytest.raises(

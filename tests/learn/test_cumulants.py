@@ -225,9 +225,9 @@ def test_cumulants_below_the_least_deviation_are_told(size, too_small):
         np.testing.assert_allclose(found, size * c / scale.FLOOR, rtol=0.01)
 
 
-def small_margins(size):
-    task = mdc.Task("CartPole-v1", lambda z, w: size * np.sign(w.obs[:, 2] - z.obs[:, 2]), name="Small")
-    return HPIClip(task, num_steps=16, minibatches=1, epochs=1, hidden=(4,))
+def small_margins(size, **settings):
+    task = mdc.Task("CartPole-v1", lambda z, w: size * np.sign(w.obs[:, 2].astype(float) - z.obs[:, 2]), name="Small")
+    return HPIClip(task, num_steps=16, minibatches=1, epochs=1, hidden=(4,), **settings)
 
 
 def test_a_run_on_margins_too_small_warns_once(recwarn):
@@ -238,3 +238,19 @@ def test_a_run_on_margins_too_small_warns_once(recwarn):
     (warning,) = recwarn.list
     assert "Small: discounted sums of the cumulant deviate by" in str(warning.message)
     assert "it is divided by 1e-04 at least, so little is learned, or nothing; multiply" in str(warning.message)
+
+
+@pytest.mark.parametrize(("size", "settings"), [(1e200, {}), (1e30, {"normalise_cumulant": False})])
+def test_cumulants_too_large_to_be_squared_are_told(size, settings):
+    """No learning rate would help."""
+    with pytest.raises(mdc.RunError, match=r"Small: the cumulant reaches .* iteration 1, too large .*; divide the"):
+        small_margins(size, **settings).learn(16, progress=False)
+
+
+@given(seeds, st.sampled_from([1e-3, 1.0, 1e100]))
+def test_a_scale_says_when_it_means_nothing(seed, size):
+    scale, (c, ended) = CumulantScale(2, 0.9), example(seed, 20, 2)
+    scale.scale(size * c, ended)
+    assert not scale.is_too_large
+    scale.scale(1e160 * c, ended)
+    assert scale.is_too_large

@@ -1,10 +1,12 @@
 """Environments, margins and updates that fail: the run stops and says where, the checkpoint before stays."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
 
+import mdcontest as mdc
 from learn.broken_tasks import (
     AT,
     RESET_FAULTS,
@@ -17,7 +19,7 @@ from learn.broken_tasks import (
 )
 from learn.stopped_runs import FULL, TINY
 from mdcontest import tasks
-from mdcontest.errors import RunError
+from mdcontest.errors import InputError, RunError
 from mdcontest.learn import HPIClip, load_agent
 from mdcontest.learn.evaluate import evaluate
 from mdcontest.learn.play import sample_trajectories
@@ -29,6 +31,7 @@ def test_a_step_that_goes_wrong_is_named(fault, tmp_path):
     assert re.search(STEP_FAULTS[fault][1], text)
     assert names_step(text, AT), text
     assert text.startswith("Counter: ")
+    assert len(text.splitlines()) == 1
     assert max(after) == 3
     require_the_checkpoint_before(tmp_path, after)
 
@@ -78,12 +81,29 @@ def test_a_fault_at_the_edges_of_iterations(step, tmp_path):
     require_the_checkpoint_before(tmp_path, after, (step - 1) // 64 // 2 * 2)
 
 
-def test_a_margin_that_goes_wrong_while_a_policy_is_judged():
+@pytest.mark.parametrize(
+    ("margin", "message"),
+    [
+        (lambda z, w: z.info["colour"] - w.info["colour"], r"^Counter: the margin raised KeyError: 'colour'$"),
+        (lambda z, w: sys.exit(0), r"^Counter: the margin raised SystemExit: 0$"),
+    ],
+)
+def test_a_margin_that_goes_wrong_while_a_policy_is_judged(margin, message):
     agent = HPIClip(task_of(), **TINY).learn(64, progress=False)
     assert evaluate(agent, 1).margin_vs_first is not None
-    agent.task = task_of(margin=lambda z, w: z.info["colour"] - w.info["colour"])
-    with pytest.raises(RunError, match=r"^Counter: the margin raised KeyError: 'colour'$"):
+    agent.task = task_of(margin=margin)
+    with pytest.raises(RunError, match=message):
         evaluate(agent, 1)
+
+
+def test_an_error_that_shows_outcomes_is_one_line():
+    """NumPy writes an observation of six numbers in two."""
+    agent = HPIClip(mdc.Task("Acrobot-v1", lambda z, w: z.obs[:, 0] - w.obs[:, 0]), **TINY).learn(64, progress=False)
+    agent.task = mdc.Task("Acrobot-v1", lambda z, w: z.obs[:, 0] + w.obs[:, 0], horizon=20)
+    for fail in (lambda: evaluate(agent, 1), lambda: HPIClip(agent.task, **TINY).learn(64, progress=False)):
+        with pytest.raises(InputError, match=r"not skew-symmetric: .* z = Outcomes\(obs=array\(.*; return") as caught:
+            fail()
+        assert len(str(caught.value).splitlines()) == 1
 
 
 def broken(how):
@@ -105,6 +125,7 @@ MARGIN_FAULTS = {
     "NaN": (lambda values, here: np.where(here, np.nan, values), "finite"),
     "infinite": (lambda values, here: np.where(here, np.inf, values), "finite"),
     "raises": (raising, "the margin raised ZeroDivisionError: cannot compare"),
+    "leaves": (lambda values, here: sys.exit(0), "the margin raised SystemExit: 0"),
     "wrong shape": (lambda values, here: np.append(values, 0.0), "shape"),
     "one number": (lambda values, here: 0.0, "shape"),
     "text": (lambda values, here: np.array(["a"] * len(values)), "must be an array of numbers: it holds <U1 values"),
@@ -120,11 +141,12 @@ def test_a_margin_that_goes_wrong_names_the_step(fault, opponents, tmp_path):
     text, after = learn_until_it_fails(task_of(margin=broken(how)), tmp_path, opponents=opponents)
     assert re.search(message, text), text
     assert names_step(text, AT), text
+    assert len(text.splitlines()) == 1
     assert max(after) == 3
     require_the_checkpoint_before(tmp_path, after, opponents=opponents)
 
 
-@pytest.mark.parametrize("fault", ["NaN", "raises", "wrong shape", "one number", "text"])
+@pytest.mark.parametrize("fault", ["NaN", "raises", "leaves", "wrong shape", "one number", "text"])
 def test_an_ended_function_that_goes_wrong_names_the_step(fault, tmp_path):
     how, message = MARGIN_FAULTS[fault]
     text, after = learn_until_it_fails(task_of(ended=broken(how)), tmp_path)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from full_disk import full
-from learn.stopped_runs import FULL, TINY, finish, whole_run
+from learn.stopped_runs import FULL, TINY, Stop, finish, learn, require_same, whole_run
 from mdcontest import tasks
 from mdcontest.errors import InputError, RunError
 from mdcontest.learn import HPIClip, checkpoint, load_agent
@@ -153,6 +153,60 @@ def test_a_failure_lets_go_of_the_folder(when, tmp_path, monkeypatch):
         assert not (tmp_path / "run.json").exists()  # nothing that could be gone on with
         agent.learn(4 * 64, progress=False, folder=tmp_path)
         assert same_parameters(agent, whole_run(4))
+
+
+@pytest.mark.parametrize("error", [RunError("No space left on device"), Stop()], ids=["full disk", "Ctrl-C"])
+@pytest.mark.parametrize("name", ["progress.csv", "episodes.csv"])
+def test_an_agent_whose_log_misses_a_row_is_loaded_again(name, error, tmp_path, monkeypatch):
+    """The row would be missing for good if it went on by itself; the checkpoint knows logs that are whole."""
+    learn(HPIClip(tasks.make("RPSContinuous"), **TINY), tmp_path / "whole")
+    agent = HPIClip(tasks.make("RPSContinuous"), **TINY)
+    with monkeypatch.context() as patch, pytest.raises(type(error)):
+        patch.setattr(CsvFile, "write", refuse_fifth_call(CsvFile.write, name, error))
+        learn(agent, tmp_path / "parts")
+    for go_on in (lambda: agent.resume(progress=False), lambda: learn(agent, tmp_path / "parts")):
+        with pytest.raises(InputError, match=r"go on with load_agent\(.*parts'\)"):
+            go_on()
+    finish(tmp_path / "parts")
+    require_same(tmp_path / "parts", tmp_path / "whole")
+
+
+def refuse_fifth_call(write, name, error):
+    """The columns are the first, so that is the row of iteration 4."""
+    calls = []
+
+    def refusing(self, rows):
+        if self.path.name == name:
+            calls.append(rows)
+            if len(calls) == 5:
+                raise error
+        write(self, rows)
+
+    return refusing
+
+
+def test_logs_are_on_disk_before_the_checkpoint_that_counts_on_them(tmp_path, monkeypatch):
+    """After a power cut a log may be as short as it was when it last reached the disk."""
+    brought, fsync = [], os.fsync
+
+    def bring(handle):
+        brought.append((os.fstat(handle).st_ino, os.fstat(handle).st_size))
+        fsync(handle)
+
+    agent = HPIClip(tasks.make("RPSContinuous"), **TINY)
+    monkeypatch.setattr(os, "fsync", bring)
+    learn(agent, tmp_path, 4, callback=lambda agent, progress: brought.clear())
+    lengths = checkpoint.read_checkpoint(list_checkpoints(tmp_path)[-1])["logs"]
+    state = brought.index(next(entry for entry in brought if entry[0] == inode(tmp_path / NEWEST / "state.json")))
+    for name, length in lengths.items():
+        assert (inode(tmp_path / name), length) in brought[:state]
+
+
+NEWEST = "checkpoints/00000004"
+
+
+def inode(path):
+    return path.stat().st_ino
 
 
 def refuse_row_three(write):

@@ -11,6 +11,7 @@ from mdcontest.errors import RunError
 from mdcontest.learn import PPO, load_agent
 from mdcontest.learn import runs as runs_module
 from mdcontest.learn.checkpoint import list_checkpoints
+from mdcontest.learn.evaluate import evaluate
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.runs import read_description
 from tiny_runs import ITERATION, TINY, new_agent, stop_after
@@ -129,6 +130,30 @@ def test_a_new_episode_begins_with_a_discounted_sum_of_zero(kind, tmp_path):
     else:
         agent.resume(progress=False)
     assert agent.learner.scale.running == pytest.approx([(1 - gamma**length) / (1 - gamma)])
+
+
+class Lost(Saved):
+    def load_state(self, state):
+        raise ValueError("the map\nis gone")
+
+
+def test_an_environment_that_cannot_go_on_can_be_played_but_not_trained(tmp_path):
+    """Its policy needs no state of it; whoever would train on is told what the environment said."""
+    with pytest.raises(KeyboardInterrupt):
+        PPO(endless(Saved), 0, **TINY).learn(4 * ITERATION, False, stop_after(3), folder=tmp_path, checkpoint_every=1)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    agent = load_agent(tmp_path, task=endless(Lost))
+    assert agent.num_timesteps == 2 * ITERATION
+    assert evaluate(agent, 1).returns.tolist() == [1000.0]
+    said = r"^endless: the environment cannot go on from its saved state: ValueError: the map is gone; mend the env"
+    calls = (lambda: agent.resume(progress=False), lambda: agent.learn(64), lambda: agent.save(tmp_path / "copy"))
+    for call in calls:
+        with pytest.raises(RunError, match=said):
+            call()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    mended = load_agent(tmp_path, task=endless(Saved)).resume(progress=False)
+    assert same_parameters(mended, PPO(endless(Saved), 0, **TINY).learn(4 * ITERATION, False))
+    assert load_agent(tmp_path, task=endless(Lost)).resume(progress=False).num_timesteps == 4 * ITERATION
 
 
 # --- while the state is saved -----------------------------------------------------------------------------

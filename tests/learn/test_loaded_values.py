@@ -78,6 +78,56 @@ def test_keys_that_no_file_can_hold_are_refused(state, error, tmp_path):
         PPO(own_task(Odd), **TINY).learn(64, False, folder=tmp_path)
 
 
+ONLY_KEYS = ["__array__", "__scalar__", "__dictionary__"]
+"""What stands for something else in a checkpoint, where it is the only key."""
+
+
+class Marked(Saved):
+    """Everything it hands out lies under a key that checkpoints use themselves."""
+
+    def __init__(self, key):
+        super().__init__()
+        self.key, self.observation_space = key, spaces.Dict({key: self.observation_space})
+
+    def observe(self):
+        return {self.key: super().observe()}
+
+    def step(self, action):
+        *seen, _ = super().step(action)
+        return *seen, {self.key: 1.0}
+
+    def save_state(self):
+        return {self.key: {self.key: {"__array__": 3, "__scalar__": np.ones(2)}}}
+
+    def load_state(self, state):
+        found = state[self.key][self.key]
+        assert found["__array__"] == 3
+        assert found["__scalar__"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("key", ONLY_KEYS)
+def test_keys_that_checkpoints_use_themselves_come_back(key, tmp_path):
+    def task():
+        margin = mdc.margins.RewardDifference(lambda z: z.obs[key][:, 0] + z.info[key])
+        return mdc.Task(lambda: Marked(key), margin, name="marked", info_keys=[key])
+
+    interrupted(HPIClip(task(), **TINY), tmp_path)
+    agent = load_agent(tmp_path, task()).resume(progress=False)
+    assert agent.resumed_exactly
+    assert same_parameters(agent, HPIClip(task(), **TINY).learn(6 * 32, False))
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize <= 8, reason="a long double is a double here")
+def test_observations_too_wide_for_a_checkpoint_are_refused(tmp_path):
+    class Wide(Saved):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = spaces.Box(-1, 1, (2,), np.longdouble)
+
+    with pytest.raises(InputError, match=r"numbers of up to 64 bits, but learner/first/obs is an array of float\d+"):
+        PPO(own_task(Wide), **TINY).learn(64, False, folder=tmp_path, checkpoint_every=1)
+
+
 @pytest.mark.parametrize("ending", ["json", "npz"])
 def test_every_file_writes_keys_as_texts(ending, tmp_path):
     write_record(tmp_path / f"a.{ending}", "test", {"visits": {3: np.ones(2), True: 1}})

@@ -45,6 +45,12 @@ def test_predictions_repeat_from_a_seed():
     assert not np.array_equal(agent.predict(seen)[0], actions)
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
+def test_predictions_repeat_from_a_whole_number_only(seed):
+    with pytest.raises(mdc.InputError, match="seed must be a whole number, not negative, got"):
+        rps_agent().seed_predictions(seed)
+
+
 def test_a_mixture_plays_one_iterate_an_episode():
     agent, seen = rps_agent(), np.zeros((600, 1))
     agent.seed_predictions(0)

@@ -1,6 +1,9 @@
 """Rows on disk: what is appended is read, elsewhere and after a stop as well, and damage is refused."""
 
 import gc
+import io
+import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -9,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mdcontest as mdc
+from full_disk import full
 from mdcontest.learn.rows import Rows
+from tiny_runs import ITERATION, new_agent
 
 
 def table(count, width=3, first=0):
@@ -166,3 +171,44 @@ def test_refused_rows_are_not_left_open(tmp_path):
             Rows.open(tmp_path / "rows", rows.record() | {"checksum": 1})
 
     assert resource_warnings(refused) == []
+
+
+# --- temporary files --------------------------------------------------------------------------------------
+
+
+class FullFile(io.BytesIO):
+    """A file that takes what fits into memory; there is no place for it on the disk."""
+
+    def flush(self):
+        full()
+
+    def close(self):
+        super().close()
+        full()
+
+
+def test_a_full_disk_for_temporary_files_is_told_in_words(tmp_path, monkeypatch):
+    """Also when rows are read, which brings what was appended to the disk; when they are dropped, nothing is said."""
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr(tempfile, "TemporaryFile", FullFile)
+    rows = Rows(3)
+    rows.append(table(5))
+    for name, arguments in (("read", (0, 1)), ("mapped", ()), ("continue_at", (tmp_path / "rows",))):
+        with pytest.raises(mdc.RunError, match=r"cannot write a temporary file: No space left on device; .* TMPDIR"):
+            getattr(rows, name)(*arguments)
+    del rows
+    gc.collect()
+    assert ignored == []
+
+
+def test_a_run_with_a_folder_needs_no_temporary_files(tmp_path, monkeypatch):
+    def none():
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", none)
+    for settings in ({}, {"returned": "cloned", "cloning_minibatches": 2, "cloning_epochs": 1}):
+        agent = new_agent(**settings).learn(ITERATION, False, folder=tmp_path / str(len(settings)))
+        assert agent.num_timesteps == ITERATION
+    with pytest.raises(mdc.RunError, match=r"No usable temporary directory .*; set the environment variable TMPDIR to"):
+        new_agent().learn(ITERATION, False)

@@ -95,6 +95,16 @@ def test_a_folder_that_can_be_none_is_refused(folder, tmp_path, monkeypatch):
             use(folder)
 
 
+@pytest.mark.parametrize(("folder", "said"), [("", "folder is an empty text; name one"), ("x" * 300, "name too long")])
+def test_a_name_that_can_be_no_folders_is_refused(folder, said, tmp_path, monkeypatch):
+    """The empty one above all, which would be the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for use in (load_agent, new_agent().save, lambda folder: new_agent().learn(ITERATION, False, folder=folder)):
+        with pytest.raises(InputError, match=f"(?i){said}"):
+            use(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- a process that changes its directory -----------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Tasks of one's own: what their margins see, how they are registered, and errors that name the culprit."""
 
 import dataclasses
+import sys
 from importlib.metadata import EntryPoint
 
 import gymnasium
@@ -155,6 +156,18 @@ TASK_ERRORS = {
         "Hopper-v5 does not take these settings: .*legs",
     ),
     "maker of something else": (lambda: mdc.Task(dict, lambda z, w: 0).make_env(), "dict must make a gymnasium.Env"),
+    "maker that leaves": (
+        lambda: mdc.Task(lambda: sys.exit(0), lambda z, w: 0, name="Window").make_env(),
+        "cannot make the environment of Window: SystemExit: 0",
+    ),
+    "no spaces": (
+        lambda: mdc.Task(gymnasium.Env, lambda z, w: 0, name="Bare").spaces,
+        r"Bare: the environment cannot say its observation_space \(AttributeError: .*\); set self.observation_space to",
+    ),
+    "spaces that fail": (
+        lambda: mdc.HPIClip(mdc.Task(Spaceless, lambda z, w: 0)),
+        r"Spaceless: the environment cannot say its action_space \(KeyError: 'arm'\); set self.action_space to a space",
+    ),
     "no model": (lambda: tasks.make("Hopper-v5").contest(), "Hopper-v5 has no finite model"),
     "a model that is a contest": (
         lambda: corridor_with(lambda: mdc.tasks.make("RPSCorridor").contest()).finite_model(),
@@ -181,6 +194,14 @@ TASK_ERRORS = {
     "positions": (lambda: described(positions=5), "positions must be a function"),
     "reach": (lambda: described(reach=-1), "reach must be positive, got -1"),
 }
+
+
+class Spaceless(gymnasium.Env):
+    observation_space = spaces.Box(-1.0, 1.0, (1,))
+
+    @property
+    def action_space(self):
+        raise KeyError("arm")
 
 
 def corridor_with(model):

@@ -14,6 +14,7 @@ from mdcontest.commands.asking import add_asking, make_asking, refuse_asking
 from mdcontest.commands.options import add_settings, given_settings, key_values, seeds, steps
 from mdcontest.errors import InputError
 from mdcontest.extras import require_learning
+from mdcontest.folders import lock_folder
 from mdcontest.interrupts import noted, stop_if_asked
 from mdcontest.settings import ALGORITHM_NAMES, algorithm_name
 from mdcontest.threads import one_thread
@@ -127,6 +128,8 @@ def _to_start(options: argparse.Namespace) -> list[RunSpec]:
         if is_finished(folder):
             print(f"already finished: {folder}")
         elif (folder / DESCRIPTION).exists():
+            if (lock := lock_folder(folder)) is not None:  # an error where another process is training in it
+                lock.close()
             raise InputError(f"{folder} was interrupted; finish it with mdcontest train --resume {folder}")
         else:
             specs.append(spec)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdcontest.arrays import Array, is_whole
-from mdcontest.errors import InputError
+from mdcontest.errors import InputError, RunError
 from mdcontest.learn import cloning, iterates
 from mdcontest.learn.bar import training_bars
 from mdcontest.learn.iterates import Mixture
@@ -126,6 +126,7 @@ class Agent:
             raise InputError(f"callback must be a function of the agent and its progress, got {callback!r}")
         self._require_idle("learn")
         self._require_whole()
+        self._require_placed()
         iterations = max(1, int(total_timesteps) // self.settings.batch_size)
         self.learner.require_enough_to_clone(iterations)
         self._attach(folder, tensorboard, checkpoint_every)
@@ -141,13 +142,14 @@ class Agent:
             raise InputError("this agent was not loaded from a run's folder: there is no call of learn to finish")
         self._require_whole()
         unfinished = self.call[0] < self.call[1]
+        if not unfinished and self._folder.description.get("status") == FINISHED:
+            return self
+        self._require_placed()
         if unfinished and not self.resumed_exactly:
             warnings.warn(NOT_EXACT.format(self.task.name), stacklevel=2)
-        if unfinished or self._folder.description.get("status") != FINISHED:
-            logs = self._folder.tensorboard if tensorboard is None else tensorboard
-            self._attach(self._folder.path, logs, self._folder.checkpoint_every)
-            self._run(progress, callback)
-        return self
+        logs = self._folder.tensorboard if tensorboard is None else tensorboard
+        self._attach(self._folder.path, logs, self._folder.checkpoint_every)
+        return self._run(progress, callback)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(COPY)
@@ -169,6 +171,14 @@ class Agent:
         if not self._whole:
             where = f"load_agent({str(self.folder)!r})" if self.folder else "a new agent"
             raise InputError(f"this agent was stopped in the middle of an iteration; go on with {where}")
+
+    def _require_placed(self) -> None:
+        """Training, and a copy to train from, need the environments where they were; playing makes new ones."""
+        if self.learner.misplaced is not None:
+            raise RunError(
+                f"{self.learner.misplaced}; mend the environment and load the run again; until then it can be played "
+                "and evaluated, not trained"
+            )
 
     def log_lengths(self, path: Path) -> dict[str, int] | None:
         """How long the logs in that folder are, for a checkpoint there; None where there are none."""
@@ -226,11 +236,12 @@ class Agent:
                 seen = self.learner.iterate(self.settings.learning_rate * (1 - self.settings.anneal * done / wanted))
                 if done + 1 == wanted:
                     self.learner.estimate_average_policy()
-                self.call, self._whole = (done + 1, wanted), True
+                self.call = (done + 1, wanted)
                 report = self._report(seen, time.perf_counter() - began, self.num_timesteps - steps_before)
-                bar("", report)
                 if self._folder is not None:
                     self._folder.log(report, seen.episodes)
+                self._whole = True  # and not before: rows that the logs did not take would be missing from then on
+                bar("", report)
                 answer = None if callback is None else callback(self, report)
                 if isinstance(answer, bool | np.bool_) and not answer and done + 1 < wanted:
                     self.learner.estimate_average_policy()
@@ -303,6 +314,7 @@ class Agent:
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder, as training with `folder=` does; `load_agent` reads it."""
         self._require_whole()
+        self._require_placed()
         save_copy(self, place_of(folder))
 
     def checkpoint(self) -> None:

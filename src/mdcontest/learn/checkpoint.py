@@ -2,7 +2,8 @@
 
     RUN/checkpoints/00000040/arrays.safetensors   every array: weights, Adam's moments, statistics, environments
     RUN/checkpoints/00000040/state.json           everything else; {"__array__": name} points into that file, and so
-                                                  does {"__scalar__": name}, for one number of a type of NumPy
+                                                  does {"__scalar__": name}, for one number of a type of NumPy;
+                                                  a dictionary that reads like these is {"__dictionary__": it}
     RUN/checkpoints/00000040/SHA256SUMS           checksums of the two, as `sha256sum -c` reads them
 
 It is written under another name, brought to disk and renamed; the one before is removed only then. Loading runs no
@@ -34,8 +35,10 @@ MARK = "__array__"
 """The key that stands for an array in the JSON."""
 SCALAR = "__scalar__"
 """The key that stands for one number of NumPy: as a number of Python it would be computed with at another precision."""
-NUMBERS = "fiub"
-"""Kinds of NumPy's types that a checkpoint holds: floats, integers, unsigned integers, booleans."""
+OWN = "__dictionary__"
+"""The key around a dictionary that would be taken for one of these, because its only key is theirs."""
+NUMBERS, WIDEST = "fiub", 8
+"""Kinds of NumPy's types that a checkpoint holds: floats, integers, unsigned integers, booleans; of at most 8 bytes."""
 NAME = re.compile(r"\d{8}(\.\d+)?")
 """What a checkpoint's folder is called; others are left alone."""
 KEPT = 2
@@ -47,8 +50,11 @@ def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
     arrays: dict[str, NDArray[Any]] = {}
     state = _take_arrays(record, "", arrays)
     for name, array in arrays.items():
-        if array.dtype.kind not in NUMBERS:
-            raise RunError(f"a checkpoint holds numbers and texts, but {name} is an array of {array.dtype}")
+        if array.dtype.kind not in NUMBERS or array.dtype.itemsize > WIDEST:
+            raise RunError(
+                f"a checkpoint holds texts and numbers of up to {8 * WIDEST} bits, but {name} is an array of "
+                f"{array.dtype}"
+            )
     files = {ARRAYS: safetensors.numpy.save(arrays), STATE: to_json(FORMAT, state).encode()}
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
     folder = run / "checkpoints"
@@ -140,7 +146,7 @@ def read_checkpoint(folder: Path) -> dict[str, Any]:
         raise FileFormatError(f"{folder / STATE} is {found}, this program reads {FORMAT!r} version 1")
     try:
         return _put_arrays(state, arrays)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise FileFormatError(f"the checkpoint {folder} names an array that is not there: {error}") from None
 
 
@@ -169,7 +175,8 @@ def _take_arrays(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         arrays[name] = np.array(value, order="C")
         return {SCALAR if is_scalar else MARK: name}
     if isinstance(value, dict):
-        return {key: _take_arrays(inner, f"{name}/{key}" if name else key, arrays) for key, inner in value.items()}
+        own = {key: _take_arrays(inner, f"{name}/{key}" if name else key, arrays) for key, inner in value.items()}
+        return {OWN: own} if set(own) in ({MARK}, {SCALAR}, {OWN}) else own
     if isinstance(value, list | tuple):
         return [_take_arrays(inner, f"{name}/{i}", arrays) for i, inner in enumerate(value)]
     return value
@@ -181,5 +188,6 @@ def _put_arrays(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
             return arrays[value[MARK]]
         if set(value) == {SCALAR}:
             return arrays[value[SCALAR]][()]
-        return {key: _put_arrays(inner, arrays) for key, inner in value.items()}
+        own = value[OWN] if set(value) == {OWN} else value
+        return {key: _put_arrays(inner, arrays) for key, inner in own.items()}
     return [_put_arrays(inner, arrays) for inner in value] if isinstance(value, list) else value

@@ -20,6 +20,7 @@ from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.trajectories import Trajectory
 from mdcontest.progress import counting_bar
 from mdcontest.tasks import Task
+from mdcontest.tasks.faults import told
 
 PART_STEPS = 50_000
 """Steps after which what was played is written to disk, so that an interruption loses little."""
@@ -178,8 +179,7 @@ def play(episodes: Sequence[Episode]) -> Iterator[Trajectory]:
             try:
                 played = play_episode(task, policy, env, episode.seed)
             except Exception as error:
-                own = isinstance(error, InputError)
-                reason = str(error).removeprefix(f"{task.name}: ") if own else f"{type(error).__name__}: {error}"
+                reason = told(error).removeprefix(f"{task.name}: ")
                 raise RunError(
                     f"{task.name}: the episode with seed {episode.seed} failed: {reason}; those before it are stored"
                 ) from error

@@ -58,7 +58,10 @@ class CumulantScale:
         """Steps seen, mean of the discounted sums, and the sum of squared differences from it."""
         self.running = np.zeros(num_envs)
         """The discounted sum of each environment's episode so far."""
+        self.is_too_large = False
+        """Whether the squares of the last cumulants were beyond all numbers: what is scaled by them means nothing."""
 
+    @np.errstate(over="ignore", invalid="ignore")  # is_too_large says it
     def scale(self, cumulant: Array, ended: NDArray[np.bool_]) -> Array:
         """Scaled and clipped cumulants, shape [T, N]; remembers where it stopped."""
         sums = self._discounted_sums(cumulant, ended)
@@ -68,6 +71,7 @@ class CumulantScale:
         seen = self.count + envs * np.arange(1, steps + 1)
         first = np.cumsum((sums - level).sum(axis=1))
         second = self.square + np.cumsum(((sums - level) ** 2).sum(axis=1))
+        self.is_too_large = not np.isfinite(first**2 + second).all()
         squares = np.maximum(second - first**2 / seen, 0.0)
         deviation = np.sqrt(squares / seen + 1e-8)
         self.count, self.mean, self.square = float(seen[-1]), level + first[-1] / seen[-1], float(squares[-1])

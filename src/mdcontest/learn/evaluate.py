@@ -18,7 +18,7 @@ from mdcontest.errors import InputError
 from mdcontest.learn.agent import Agent
 from mdcontest.learn.play import Played, play_episode, require_counts, seed_player
 from mdcontest.outcomes import concatenate
-from mdcontest.tasks.faults import guarded_margin
+from mdcontest.tasks.faults import RAISED, guarded_margin, told
 
 MOST_RATE = 1000
 """Pictures a second of a film."""
@@ -130,8 +130,8 @@ def _append_frame(writer: Any, env: Any, shapes: list[tuple[int, ...]]) -> None:
     """Draw what is to be seen; `shapes` are those of the pictures before, which a film cannot change."""
     try:
         picture = np.asarray(env.render())
-    except Exception as error:
-        raise InputError(f"the environment cannot be drawn: {type(error).__name__}: {error}") from error
+    except RAISED as error:
+        raise InputError(f"the environment cannot be drawn: {told(error)}") from error
     shape = picture.shape
     if picture.ndim != 3 or picture.dtype != np.uint8 or shape[2] not in (1, 3, 4) or min(shape[:2]) < 2:
         raise InputError(

@@ -27,12 +27,19 @@ from mdcontest.learn.update import Averages, Batch, Diagnostics, initial_optimis
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
+from mdcontest.tasks.faults import RAISED, told
 
 SETTLED = 10
 """Iterations after which the scale of the cumulant is looked at, once: a first policy may make little difference."""
 TOO_SMALL = (
     "{}: discounted sums of the cumulant deviate by {:.1g}, and it is divided by {:.0e} at least, so little is "
     "learned, or nothing; multiply the margin (or the reward), and what is declared with it, by a common factor"
+)
+LARGEST = float(np.sqrt(np.finfo(np.float32).max))
+"""The largest cumulant whose square, which the critic learns from, is a number in single precision."""
+TOO_LARGE = (
+    "{}: the cumulant reaches {:.1g} in iteration {}, too large to be squared; divide the margin (or the reward), and "
+    "what is declared with it, by a common factor"
 )
 
 
@@ -86,6 +93,8 @@ class Learner:
         self.iteration, self.steps = 0, 0
         self.started = False
         """Whether the environments are in their episodes; not so after a load that could not put them there."""
+        self.misplaced: RunError | None = None
+        """What a load met that should have put them there; the policy can be played all the same."""
 
     def iterate(self, learning_rate: float) -> Iteration:
         """Steps 1 to 3 of the algorithms."""
@@ -133,28 +142,30 @@ class Learner:
         """The margin's answer; if it fails, an error that names the step whose outcome it fails on."""
         try:
             cumulant = _one_a_row(compare, batch, opponents)
-        except Exception as error:
+        except RAISED as error:
             raise self._margin_fault(compare, batch, opponents, error) from error
         bad = np.flatnonzero(~np.isfinite(cumulant))
         if len(bad):
             raise RunError(f"{self.task.name}: the margin of step {self.steps + bad[0] + 1} is {cumulant[bad[0]]}")
         return cumulant
 
-    def _margin_fault(self, compare: Any, batch: Outcomes, opponents: Outcomes, error: Exception) -> RunError:
+    def _margin_fault(self, compare: Any, batch: Outcomes, opponents: Outcomes, error: BaseException) -> RunError:
         for alone in (True, False):  # an outcome that fails against itself is the culprit, whoever met it first
             for row in range(len(batch)):
                 outcome = batch[row : row + 1]
                 try:
                     _one_a_row(compare, outcome, outcome if alone else opponents)
-                except Exception as found:
-                    return RunError(f"{self.task.name}: at step {self.steps + row + 1}: {_told(found)}")
+                except RAISED as found:
+                    return RunError(f"{self.task.name}: at step {self.steps + row + 1}: {_said(found)}")
         first, last = self.steps + 1, self.steps + len(batch)
-        return RunError(f"{self.task.name}: in steps {first} to {last}: {_told(error)}")
+        return RunError(f"{self.task.name}: in steps {first} to {last}: {_said(error)}")
 
     def _update(self, rollout: Rollout, cumulant: Array, learning_rate: float) -> Diagnostics:
         settings = self.settings
         counts = settings.normalise_cumulant and not self._is_silent  # a scale learned from zeros would be none
         scaled = self.scale.scale(cumulant, rollout.ended) if counts else cumulant
+        if (counts and self.scale.is_too_large) or np.abs(scaled).max() > LARGEST:
+            raise RunError(TOO_LARGE.format(self.task.name, np.abs(cumulant).max(), self.iteration + 1))
         if counts and self.scale.count == SETTLED * self.settings.batch_size and self.scale.is_too_small:
             warnings.warn(TOO_SMALL.format(self.task.name, self.scale.deviation, self.scale.FLOOR), stacklevel=2)
         batch = Batch(
@@ -222,5 +233,5 @@ def _one_a_row(compare: Any, batch: Outcomes, opponents: Outcomes) -> Array:
     return cumulant
 
 
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, InputError) else f"the margin raised {type(error).__name__}: {error}"
+def _said(error: BaseException) -> str:
+    return told(error) if isinstance(error, InputError) else f"the margin raised {told(error)}"

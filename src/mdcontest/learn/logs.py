@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mdcontest.errors import InputError, RunError
+from mdcontest.errors import FileFormatError, InputError, RunError
 from mdcontest.learn.rollout import Episode
 
 
@@ -60,7 +60,7 @@ class CsvFile:
     def __init__(self, path: Path, columns: list[str], keep: int | None = None) -> None:
         self.path = path
         try:
-            kept = path.read_bytes()[:keep] if keep and path.exists() else b""
+            kept = _read_head(path, keep) if keep and path.exists() else b""
             whole = kept.rfind(b"\n") + 1  # a file that was cut short ends in half a row
             self._file = open(path, "r+b" if whole else "w+b")  # noqa: SIM115
             self._file.truncate(whole)
@@ -79,6 +79,13 @@ class CsvFile:
         except OSError as error:
             raise RunError(f"cannot write {self.path}: {error.strerror}") from None
 
+    def sync(self) -> None:
+        """Every row written is on disk when this returns."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+
     @property
     def length(self) -> int:
         return self._file.tell()
@@ -86,6 +93,17 @@ class CsvFile:
     def close(self) -> None:
         with contextlib.suppress(OSError):  # every row was flushed when it was written
             self._file.close()
+
+
+def _read_head(path: Path, size: int) -> bytes:
+    """So many bytes; of a log that is shorter, rows would be missing without a word."""
+    content = path.read_bytes()
+    if len(content) < size:
+        raise FileFormatError(
+            f"{path} is damaged: it has {len(content)} bytes, and had {size} at the checkpoint; put the whole "
+            "file back, or remove it to go on without the rows so far"
+        )
+    return content[:size]
 
 
 class Logs:
@@ -98,9 +116,13 @@ class Logs:
     ) -> None:
         lengths = lengths or {}
         columns = [item.name for item in dataclasses.fields(Progress)]
-        self.progress = CsvFile(folder / self.PROGRESS, columns, lengths.get(self.PROGRESS))
-        self.episodes = CsvFile(folder / self.EPISODES, ["step", "return", "length"], lengths.get(self.EPISODES))
-        self._writer = _tensorboard(folder / "tensorboard", steps) if tensorboard else None
+        with contextlib.ExitStack() as opened:
+            self.progress = CsvFile(folder / self.PROGRESS, columns, lengths.get(self.PROGRESS))
+            opened.callback(self.progress.close)
+            self.episodes = CsvFile(folder / self.EPISODES, ["step", "return", "length"], lengths.get(self.EPISODES))
+            opened.callback(self.episodes.close)
+            self._writer = _tensorboard(folder / "tensorboard", steps) if tensorboard else None
+            opened.pop_all()  # none was refused, so they stay open
 
     def write(self, progress: Progress, episodes: list[Episode]) -> None:
         values = dataclasses.asdict(progress)
@@ -116,6 +138,11 @@ class Logs:
         """How long the logs that are there are; None where there are none."""
         found = {name: folder / name for name in (cls.PROGRESS, cls.EPISODES)}
         return {name: path.stat().st_size for name, path in found.items() if path.exists()} or None
+
+    def sync(self) -> None:
+        """Before a checkpoint that counts on the rows so far: a power cut must not take them from under it."""
+        self.progress.sync()
+        self.episodes.sync()
 
     def record(self) -> dict[str, int]:
         """What a checkpoint holds."""

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mdcontest.errors import FileFormatError
+from mdcontest.errors import FileFormatError, InputError, RunError
 from mdcontest.learn import cloning, iterates
 from mdcontest.learn.iterates import Iterates
 from mdcontest.learn.learner import Learner
@@ -47,7 +47,7 @@ def restore_learner(learner: Learner, record: dict[str, Any], run: Path) -> bool
     try:
         return _restore(learner, record, run)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, FileFormatError):
+        if isinstance(error, InputError):
             raise
         raise FileFormatError(f"the checkpoint in {run} does not fit this task and these settings: {error!r}") from None
 
@@ -76,7 +76,10 @@ def _restore(learner: Learner, record: dict[str, Any], run: Path) -> bool:
     if learner.cloning_buffer is not None:
         learner.cloning_buffer = cloning.CloningBuffer.open(run / cloning.FILE, record["cloning"])
     # New episodes begin when training goes on, not here: their observations would change the statistics of the policy.
-    learner.started = record["started"] and learner.collector.restore(record["collector"])
+    try:
+        learner.started = record["started"] and learner.collector.restore(record["collector"])
+    except RunError as error:
+        learner.misplaced = error
     return learner.started or learner.iteration == 0
 
 

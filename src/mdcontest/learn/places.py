@@ -10,6 +10,8 @@ from mdcontest.folders import make_folder
 
 def place_of(folder: str | Path) -> Path:
     """The folder's full path: a relative one would be another folder once the process has moved."""
+    if folder == "":
+        raise InputError("folder is an empty text; name one, '.' is where the process is")
     try:
         return Path(folder).resolve()
     except TypeError:

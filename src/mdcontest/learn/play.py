@@ -14,6 +14,7 @@ from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.tasks import Task
 from mdcontest.tasks.environments import step_limit
+from mdcontest.tasks.faults import RAISED
 from mdcontest.tasks.spaces import ActionReader
 from mdcontest.tasks.state import reset
 
@@ -81,7 +82,7 @@ def play_episode(
     try:
         obs = reset(env, seed)
         before = _copied(task, reader.flatten(obs), 0.0, 0)
-    except Exception as error:
+    except RAISED as error:
         raise fault(task, 0, error, "reset before ") from error
     while not (terminated or truncated) and len(rows) < most:
         if watch is not None:
@@ -92,7 +93,7 @@ def play_episode(
             terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
             after = _copied(task, reader.flatten(obs), float(reward), step)
             kept = [read_info(task, info, key, step) for key in task.info_keys]
-        except Exception as error:
+        except RAISED as error:
             raise fault(task, step, error) from error
         rows.append((before, action, float(reward), after, kept))
         before = after

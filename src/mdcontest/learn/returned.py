@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mdcontest.arrays import Array
+from mdcontest.arrays import Array, is_whole
 from mdcontest.errors import InputError
 from mdcontest.learn.iterates import Iterates, Mixture
 from mdcontest.learn.learner import Learner
@@ -48,7 +48,9 @@ class ActingPolicy(ABC):
 
     def seed_predictions(self, seed: int) -> None:
         """Make the draws start anew from a seed."""
-        self._rng = np.random.default_rng(seed)
+        if not (is_whole(seed) and seed >= 0):
+            raise InputError(f"seed must be a whole number, not negative, got {seed!r}")
+        self._rng = np.random.default_rng(int(seed))
 
     def draw_policy(self) -> tuple[Policy, np.random.Generator]:
         """What the next episode plays, and the generator of its actions; draws as `predict` would."""

@@ -19,6 +19,7 @@ from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task, load_environment, save_environment
+from mdcontest.tasks.faults import RAISED, told
 from mdcontest.tasks.state import reset
 
 
@@ -123,7 +124,7 @@ class Collector:
             obs = self.observations.flatten(observation)
             reward = float(reward)
             terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
-        except Exception as error:
+        except RAISED as error:
             raise fault(self.task, step, error) from error
         # A sum of squares is finite only if each term is; one that overflows is looked at again, entry by entry.
         if not math.isfinite(obs.dot(obs) + reward):
@@ -133,7 +134,13 @@ class Collector:
         moments.add(batch.next_obs[t, i])
         batch.next_x[t, i] = moments.normalise(batch.next_obs[t, i])
         self.length[i] += 1
-        self.total_reward[i] += reward
+        total = float(self.total_reward[i]) + reward
+        if not math.isfinite(total):
+            raise RunError(
+                f"{self.task.name}: the rewards of an episode add up to {total} at step {step}; divide them by a "
+                "common factor"
+            )
+        self.total_reward[i] = total
         for key in self.task.info_keys:
             try:
                 self._keep_info(batch, t, i, key, info, step)
@@ -149,7 +156,7 @@ class Collector:
     def _reset(self, env: Any, step: int, seed: int | None = None) -> NDArray[Any]:
         try:
             obs = self.observations.flatten(reset(env, seed))
-        except Exception as error:
+        except RAISED as error:
             raise fault(self.task, step, error, "reset after ") from error
         require_finite(self.task, obs, 0.0, step)
         return obs
@@ -203,9 +210,8 @@ class Collector:
     def _state_of(self, env: Any) -> Any:
         try:
             return save_environment(env)
-        except Exception as error:
-            what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            raise RunError(f"{self.task.name}: the state of the environment cannot be saved: {what}") from error
+        except RAISED as error:
+            raise RunError(f"{self.task.name}: the state of the environment cannot be saved: {told(error)}") from error
 
     def restore(self, record: dict[str, Any]) -> bool:
         """Go on from a record; False, with nothing done, if the environments can only `start` new episodes."""
@@ -215,9 +221,9 @@ class Collector:
             try:
                 reset(env, 0)
                 load_environment(env, states)
-            except Exception as error:
+            except RAISED as error:
                 raise RunError(
-                    f"{self.task.name}: the environment cannot go on from its saved state: {error}"
+                    f"{self.task.name}: the environment cannot go on from its saved state: {told(error)}"
                 ) from error
         self.obs[:], self.x[:] = record["obs"], record["x"]
         self.length[:] = record["length"]

@@ -6,10 +6,12 @@ checkpoint are cut off when it is resumed, so appending needs no care of its own
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -27,17 +29,23 @@ class Rows:
 
     _whole: Rows | None = None
     """Whose file it is, where it is only the head of another table."""
-    _opened: IO[bytes]
+    _opened: IO[bytes] | None = None
+    """A temporary file is made for the first row only: most tables move to a run's folder before they have any."""
 
     def __init__(self, width: int, path: Path | None = None) -> None:
         self.width, self.path = width, path
         self.count, self.checksum, self.writable = 0, 0, True
-        self._opened = tempfile.TemporaryFile() if path is None else _open(path, "w+b")  # noqa: SIM115
+        if path is not None:
+            self._opened = _open(path, "w+b")
 
     @property
     def _file(self) -> IO[bytes]:
         """A head reads what the whole table has open by now: that may have been reopened, or have moved."""
-        return self._opened if self._whole is None else self._whole._file
+        if self._whole is not None:
+            return self._whole._file
+        if self._opened is None:
+            self._opened = _open_temporary()
+        return self._opened
 
     @property
     def row_bytes(self) -> int:
@@ -47,25 +55,25 @@ class Rows:
         """Add rows, shape [n, width]."""
         data = np.ascontiguousarray(rows, "<f4").reshape(-1, self.width)
         content = data.tobytes()
-        try:
+        with self._told():
             self._file.seek(self.count * self.row_bytes)
             self._file.write(content)
-        except OSError as error:
-            raise RunError(f"cannot write {self.path or 'a temporary file'}: {error.strerror}") from None
         self.count += len(data)
         self.checksum = zlib.crc32(content, self.checksum)
 
     def read(self, first: int, last: int) -> NDArray[np.float32]:
         """Rows first … last − 1, shape [n, width]."""
-        self._file.flush()
-        self._file.seek(first * self.row_bytes)
-        content = self._file.read((last - first) * self.row_bytes)
+        self._flush()
+        with self._told("read"):
+            self._file.seek(first * self.row_bytes)
+            content = self._file.read((last - first) * self.row_bytes)
         return np.frombuffer(content, "<f4").reshape(-1, self.width)
 
     def mapped(self) -> NDArray[np.float32]:
         """All rows as an array that stays on disk, shape [count, width]."""
-        self._file.flush()
-        return np.memmap(self._file, "<f4", "r", shape=(self.count, self.width))
+        self._flush()
+        with self._told("read"):
+            return np.memmap(self._file, "<f4", "r", shape=(self.count, self.width))
 
     def head(self, count: int) -> Self:
         """The first rows only, of the same file; for reading."""
@@ -79,11 +87,23 @@ class Rows:
             raise RunError(
                 f"{self.path} was removed or replaced while it was written; agent.save(FOLDER) keeps what was learned"
             )
-        try:
+        with self._told():
             self._file.flush()
             os.fsync(self._file.fileno())
+
+    def _flush(self) -> None:
+        with self._told():
+            self._file.flush()
+
+    @contextlib.contextmanager
+    def _told(self, doing: str = "write") -> Iterator[None]:
+        """Within it, what the disk refuses is an error of ours."""
+        try:
+            yield
         except OSError as error:
-            raise RunError(f"cannot write {self.path or 'a temporary file'}: {error.strerror}") from None
+            place = self.path or "a temporary file"
+            way_out = "" if self.path else "; the environment variable TMPDIR names another folder for it"
+            raise RunError(f"cannot {doing} {place}: {error.strerror or error}{way_out}") from None
 
     def continue_at(self, path: Path | None) -> None:
         """Append there from now on (None: a temporary file): in place if these rows are there, else to a copy."""
@@ -91,9 +111,10 @@ class Rows:
         if self.writable and here:
             return
         if path is not None and here:
-            self._file.close()
+            self.close()
             self._opened, self.writable = _open(path, "r+b"), True
-            self._file.truncate(self.count * self.row_bytes)
+            with self._told():
+                self._file.truncate(self.count * self.row_bytes)
             return
         target = Rows(self.width, path)
         for first in range(0, self.count, step := max(1, CHUNK // self.width)):
@@ -136,12 +157,14 @@ class Rows:
         return rows
 
     def close(self) -> None:
-        self._file.close()
+        """Let go of the file. What matters is on disk after sync; the rest, a full disk may not take."""
+        if self._opened is not None:
+            with contextlib.suppress(OSError):
+                self._opened.close()
 
     def __del__(self) -> None:
-        # Agents come and go without anyone closing them; what matters is on disk after sync.
-        if hasattr(self, "_opened") and self._whole is None:
-            self._opened.close()
+        if self._whole is None:  # agents come and go without anyone closing them
+            self.close()
 
 
 def _open(path: Path, mode: str) -> IO[bytes]:
@@ -149,3 +172,13 @@ def _open(path: Path, mode: str) -> IO[bytes]:
         return open(path, mode)
     except OSError as error:
         raise FileFormatError(f"cannot open {path}: {error.strerror}") from None
+
+
+def _open_temporary() -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        raise RunError(
+            f"cannot make a temporary file: {error.strerror}; set the environment variable TMPDIR to a folder that can "
+            "be written to"
+        ) from None

@@ -111,6 +111,8 @@ class RunFolder:
         agent.learner.iterates.rows.sync()
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.sync()
+        if self.logs is not None:
+            self.logs.sync()
         write_agent(agent, self.path, self.log_lengths)
 
     def failed(self, error: BaseException) -> None:
@@ -186,6 +188,8 @@ def save_copy(agent: Agent, path: Path) -> None:
         agent.learner.iterates.rows.copy_to(path / iterates.FILE)
         if agent.learner.cloning_buffer is not None:
             agent.learner.cloning_buffer.copy_to(path / cloning.FILE)
+        if own is not None and own.logs is not None:
+            own.logs.sync()
         write_agent(agent, path, agent.log_lengths(path))
         status = FINISHED if agent.call[0] == agent.call[1] else RUNNING
         description = describe(agent, own.checkpoint_every, own.tensorboard) if own else describe(agent, 10, False)
@@ -251,6 +255,10 @@ def processor() -> str:
 
 def read_description(path: Path) -> dict[str, Any]:
     """run.json, or an error that says what is not there."""
-    if not (path / DESCRIPTION).is_file():
+    try:
+        is_there = (path / DESCRIPTION).is_file()
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        raise FileFormatError(f"cannot read {path}: {error.strerror}") from None
+    if not is_there:
         raise FileFormatError(f"{path} holds no run: there is no {DESCRIPTION} in it")
     return read_record(path / DESCRIPTION, FORMAT, max_bytes=MAX_BYTES)

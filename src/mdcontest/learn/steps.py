@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mdcontest.arrays import Array
 from mdcontest.errors import InputError, RunError
 from mdcontest.tasks import Task
+from mdcontest.tasks.faults import told
 
 
 def read_info(task: Task, info: Any, key: str, step: int) -> Array:
@@ -49,9 +50,9 @@ def require_finite(task: Task, obs: NDArray[Any], reward: float, step: int) -> N
         raise RunError(f"{task.name}: the reward is {reward} at step {step}")
 
 
-def fault(task: Task, step: int, error: Exception, when: str = "") -> RunError:
+def fault(task: Task, step: int, error: BaseException, when: str = "") -> RunError:
     """What an environment did wrong, as an error of ours."""
     if isinstance(error, RunError):
-        return error
-    what = str(error) if isinstance(error, InputError) else f"the environment raised {type(error).__name__}: {error}"
+        return RunError(told(error))
+    what = told(error) if isinstance(error, InputError) else f"the environment raised {told(error)}"
     return RunError(f"{task.name}: {what} at {when}step {step}")

@@ -15,6 +15,7 @@ import gymnasium
 from gymnasium.wrappers import TimeLimit
 
 from mdcontest.errors import InputError
+from mdcontest.tasks.faults import RAISED, one_line, told
 
 
 def limited(env: Any, limit: int) -> Any:
@@ -69,13 +70,13 @@ def make_registered(env_id: str, limit: int | None, render_mode: str | None, set
         # The checker tests every step for faults that the rollout reports better, at 10 µs a step.
         return gymnasium.make(env_id, disable_env_checker=True, **arguments)
     except gymnasium.error.Error as error:
-        raise InputError(f"cannot make the environment {env_id}: {error}") from None
+        raise InputError(f"cannot make the environment {env_id}: {one_line(str(error))}") from None
     except TypeError as error:
-        raise InputError(f"the environment {env_id} does not take these settings: {error}") from None
+        raise InputError(f"the environment {env_id} does not take these settings: {one_line(str(error))}") from None
     except ModuleNotFoundError as error:
         raise InputError(f"the environment {env_id} needs the package {error.name}, which is not installed") from None
-    except Exception as error:
-        raise InputError(f"cannot make the environment {env_id}: {type(error).__name__}: {error}") from error
+    except RAISED as error:
+        raise InputError(f"cannot make the environment {env_id}: {told(error)}") from error
 
 
 @contextlib.contextmanager

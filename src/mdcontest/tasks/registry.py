@@ -15,6 +15,7 @@ from typing import Any
 
 from mdcontest.errors import InputError, did_you_mean
 from mdcontest.tasks.corridor import rps_continuous, rps_corridor
+from mdcontest.tasks.faults import RAISED, told
 from mdcontest.tasks.reacher_nt import reacher_nt
 from mdcontest.tasks.suite import SUITE, suite_task
 from mdcontest.tasks.task import Task
@@ -56,8 +57,8 @@ def make(name: str, /, **settings: Any) -> Task:
         task = maker(**settings)
     except InputError:
         raise
-    except Exception as error:
-        raise InputError(f"the task {name} cannot be made: {type(error).__name__}: {error}") from error
+    except RAISED as error:
+        raise InputError(f"the task {name} cannot be made: {told(error)}") from error
     if not isinstance(task, Task):
         raise InputError(f"what is registered as {name} makes a {type(task).__name__}, not a Task")
     return dataclasses.replace(task, name=name, settings=dict(settings)).as_registered()
@@ -70,7 +71,7 @@ def _find(name: str) -> Callable[..., Task]:
         if point.name == name:
             try:
                 return point.load()
-            except Exception as error:
+            except RAISED as error:
                 raise InputError(f"the task {name} of {point.value} cannot be loaded: {error!r}") from error
     near = did_you_mean(name, names(), "tasks")
     raise InputError(f"there is no task {name!r}{near}{' (mdcontest tasks lists all)' if 'mean' in near else ''}")

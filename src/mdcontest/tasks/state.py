@@ -120,7 +120,10 @@ def _require_kept(value: Any, where: str) -> None:
             f"{where} is a {type(value).__name__}, which no file holds; save numbers, texts, lists, dictionaries and "
             "arrays, and make the rest of them again in load_state"
         )
-    elif isinstance(value, float) and not isinstance(value, np.generic) and not math.isfinite(value):
+    elif isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind == "f" and value.dtype.itemsize > 8:
+            raise InputError(f"{where} is of {value.dtype}, which no file holds; save it as np.float64")
+    elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(
             f"{where} is {value}; a number that is not finite is saved as one of NumPy, np.float64({value})"
         )

@@ -25,6 +25,7 @@ from mdcontest.margins.sums import averaged
 from mdcontest.outcomes import Outcomes
 from mdcontest.tasks.checks import finite_number, require_comparing, require_group, require_pictured, require_text
 from mdcontest.tasks.environments import limited, make_registered, quiet_mujoco, with_own_spaces
+from mdcontest.tasks.faults import RAISED, one_line, told
 from mdcontest.tasks.spaces import ActionReader, ObservationReader
 
 EndedMargin = float | Callable[[Outcomes], Any]
@@ -208,7 +209,7 @@ class Task:
         try:
             yield env
         except BaseException:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(*RAISED):
                 env.close()
             raise
         self.close_env(env)
@@ -217,9 +218,10 @@ class Task:
         """Close an environment of this task, or say in words that it cannot be closed."""
         try:
             env.close()
-        except Exception as error:
+        except RAISED as error:
+            what = one_line(str(error))
             raise InputError(
-                f"{self.name}: the environment raised {type(error).__name__} when it was closed: {error}"
+                f"{self.name}: the environment raised {type(error).__name__} when it was closed: {what}"
             ) from error
 
     def _call_env(self, render_mode: str | None) -> Any:
@@ -232,14 +234,29 @@ class Task:
             return make(**{"render_mode": render_mode} if takes_mode else {})
         except InputError:
             raise
-        except Exception as error:
-            raise InputError(f"cannot make the environment of {self.name}: {type(error).__name__}: {error}") from error
+        except RAISED as error:
+            raise InputError(f"cannot make the environment of {self.name}: {told(error)}") from error
 
     @functools.cached_property
     def spaces(self) -> tuple[ObservationReader, ActionReader]:
         """How observations and actions become vectors; an environment is made to find out."""
         with self.closing(self.make_env()) as env:
-            return ObservationReader(env.observation_space), ActionReader(env.action_space)
+            return (
+                ObservationReader(self._space_of(env, "observation_space")),
+                ActionReader(self._space_of(env, "action_space")),
+            )
+
+    def _space_of(self, env: Any, name: str) -> gymnasium.Space[Any]:
+        """A space of an environment, or an error that says where it belongs."""
+        try:
+            space = getattr(env, name)
+        except RAISED as error:
+            found = f"cannot say its {name} ({told(error)})"
+        else:
+            if isinstance(space, gymnasium.Space):
+                return space
+            found = f"has {space!r:.60} for its {name}"
+        raise InputError(f"{self.name}: the environment {found}; set self.{name} to a space of Gymnasium in __init__")
 
     def has_spaces_of(self, other: Task) -> bool:
         """Whether a policy of one task can play the other."""
@@ -272,8 +289,8 @@ class Task:
             found = self.ended(z)
         except (InputError, MemoryError):
             raise
-        except Exception as error:  # somebody's own function
-            raise InputError(f"ended raised {type(error).__name__}: {error}") from error
+        except RAISED as error:  # somebody's own function
+            raise InputError(f"ended raised {told(error)}") from error
         values = as_finite(found, "the margin over an ended episode")
         if values.shape != (len(z),):
             raise InputError(f"ended must return one number an outcome, shape ({len(z)},), got {values.shape}")

@@ -5,10 +5,11 @@ import shutil
 import pytest
 
 from learn.damaged.files import FILES, NEWEST, require_refused
-from learn.stopped_runs import finish
-from mdcontest.errors import FileFormatError, InputError
+from learn.stopped_runs import files_of, finish
+from mdcontest.errors import FileFormatError
 from mdcontest.learn import checkpoint, load_agent, loading
-from mdcontest.learn.checkpoint import list_checkpoints
+from mdcontest.learn.checkpoint import list_checkpoints, read_checkpoint
+from mdcontest.learn.evaluate import evaluate
 from mdcontest.learn.loading import same_parameters
 
 
@@ -86,17 +87,28 @@ def test_what_else_lies_among_the_checkpoints_is_left_alone(run):
     assert load_agent(run).learner.iteration == 6
 
 
-@pytest.mark.parametrize("how", ["missing", "shorter"])
 @pytest.mark.parametrize("name", ["progress.csv", "episodes.csv"])
-def test_a_log_that_is_gone_does_not_become_zeros(name, how, run):
-    """Somebody moved or cut a log: the run goes on, or is refused, but writes no bytes of nothing."""
-    content = (run / name).read_bytes()
+def test_a_log_that_is_gone_does_not_become_zeros(name, run):
+    """Somebody moved a log: the run goes on without its rows, and writes no bytes of nothing."""
     (run / name).unlink()
-    if how == "shorter":
-        (run / name).write_bytes(content[:20])
-    try:
-        finish(run)
-    except InputError as error:
-        assert name in str(error)
-    else:
-        assert b"\0" not in (run / name).read_bytes()
+    finish(run)
+    assert b"\0" not in (run / name).read_bytes()
+
+
+@pytest.mark.parametrize("length", [0, 20, -1])
+@pytest.mark.parametrize("name", ["progress.csv", "episodes.csv"])
+def test_a_log_that_is_shorter_than_the_checkpoint_says_is_refused(name, length, run, trained):
+    """Going on would leave rows out without a word; until it is put back the policy can be played."""
+    content = (run / name).read_bytes()
+    known = read_checkpoint(run / NEWEST)["logs"][name]
+    (run / name).write_bytes(content[:known][:length])
+    before = {path: path.read_bytes() for path in run.rglob("*.csv")}
+    agent = load_agent(run)
+    assert evaluate(agent, 1).lengths.min() > 0
+    with pytest.raises(FileFormatError, match=rf"{name} is damaged: it has \d+ bytes, and had {known} at "):
+        agent.resume(progress=False)
+    assert before[run / name] == (run / name).read_bytes()
+    (run / name).write_bytes(content)
+    agent.resume(progress=False)
+    finish(shutil.copytree(trained, run.parent / "sound"))
+    assert files_of(run) == files_of(run.parent / "sound")
