@@ -29,6 +29,7 @@ from sppo_claims import NT_COMMAND, SUITE_COMMAND, gap_claims, suite_claims
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS
 from mdcontest.report.study import Scores
+from mdcontest.tasks.suite import SUITE
 
 LEARNED_COMMAND = (
     f"python paper/learned_margins.py --tasks {','.join(LEARNED_ON)} --algos hpi-clip,hpi,sppo --seeds 0-4"
@@ -82,6 +83,15 @@ def longer_is_worse(evidence: Evidence) -> Finding:
     counts = count(verdicts)
     most = between(counts[LOWER], len(SHOWN) - counts[HIGHER], range(len(SHOWN) // 2 + 1, len(SHOWN) + 1))
     return Finding("; ".join(said) + still_open(verdicts), decided(most)) if said else NOTHING
+
+
+def sppo_is_worse(evidence: Evidence) -> Finding:
+    """The ends are SPPO and HPI-Clip, which were run on the whole suite."""
+    verdicts = {task: evidence.verdict("suite", task, "sppo", "hpi-clip") for task in SUITE}
+    counts = count(verdicts)
+    said = ", ".join(f"{word} on {counts[word]}" for word in (LOWER, OVERLAPS, HIGHER))
+    most = between(counts[LOWER], len(SUITE) - counts[HIGHER], range(len(SUITE) // 2 + 1, len(SUITE) + 1))
+    return Finding(f"SPPO's area is {said} of {len(SUITE)}{still_open(verdicts)}", decided(most))
 
 
 def every_longer_is_worse(evidence: Evidence) -> Finding:
@@ -162,6 +172,12 @@ ABLATIONS = [
             f"{LEARNED_COMMAND}; {SUITE_COMMAND}; {NT_COMMAND}",
         )
         for name in LEARNERS
+    ),
+    Claim(
+        "ap:sppo",
+        "On most tasks SPPO, with the longest comparison horizon, is worse than HPI-Clip, with the shortest (all 11)",
+        sppo_is_worse,
+        SUITE_COMMAND,
     ),
     *(
         Claim("ap:sppo", f"{text} (on {named(SHOWN)})", judge, HORIZON_COMMAND)

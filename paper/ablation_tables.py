@@ -50,8 +50,10 @@ def gaps(evidence: Evidence) -> str:
     ]
     return (
         "The average margin a step that a trained best response wins, a lower bound of the optimality gap: the better "
-        "of two of 300 000 steps each, on fresh episodes (the paper's have the settings of its runs, so a million). "
-        "Means over seeds of the mixture of all iterates; the last column is the area of the inverted gap.\n\n"
+        "of two of up to 300 000 steps each, which stop early where they win about all that can be won, on fresh "
+        "episodes (the paper's have the settings of its runs, so a million). Where both lose, less than zero is won, "
+        "and counts as it is. Means over seeds of the mixture of all iterates; the last column is the area of the "
+        "inverted gap.\n\n"
         + table(["task", "algorithm", *(f"{step:,} steps" for step in steps), "inverted, area"], along)
         + "\nAt the end of training, by policy; the last column is an upper bound, what the best outcome there is "
         "would win.\n\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from evidence import Evidence, shown
+from evidence import BASELINE, Evidence, shown
 from judging import NOTHING, Finding, above, all_of, decided
 from scipy import stats
 from selections import LEARNERS, NAMES
@@ -52,16 +52,18 @@ def tables(run: Run) -> dict[int, Table]:
 
 
 def circle(evidence: Evidence) -> Finding:
-    """Roundness at the end of training."""
+    """Roundness at the end of training; SPPO, of which nothing is claimed, stands beside the learners."""
     reach = tasks.make("Reacher-NT").reach
     said, good = [], []
-    for name in LEARNERS:
+    for name in (*LEARNERS, BASELINE):
         found = [roundness(_positions(run[max(run)]), reach) for run in _to_the_end(evidence, "Reacher-NT", name)]
         if found:
             radius, spread = (student_interval(column) for column in zip(*found, strict=True))
             radius = replace(radius, high=min(radius.high, 1.0))  # nothing is farther out
-            said.append(f"{NAMES[name]}: radius {shown(radius)} of the reach, spread of directions {shown(spread)}")
-            good.append(all_of((above(radius, FAR), above(spread, EVEN))))
+            many = f"{sum(r > FAR and s > EVEN for r, s in found)} of {len(found)} runs"
+            measured = f"radius {shown(radius)} of the reach, spread of directions {shown(spread)}"
+            said.append(f"{NAMES[name]}: {many}, {measured}")
+            good += [all_of((above(radius, FAR), above(spread, EVEN)))] if name in LEARNERS else []
     return _judged(said, good, f"the mixture of iterates; more than {FAR} and {EVEN} counts as a circle")
 
 

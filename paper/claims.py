@@ -5,120 +5,19 @@ The sentences are ours, about what the paper says; the numbers and verdicts come
 
 from __future__ import annotations
 
-import itertools
-
 import behaviour
 import numpy as np
 from ablation_claims import ABLATIONS
-from evidence import BASELINE, NOT_RUN, PAPER_SEEDS, SETTLED, Evidence, number, shown
+from evidence import Evidence, number
+from experiment_claims import EXPERIMENTS, ahead_a_step
 from finite_claims import FINITE
-from judging import NOTHING, Claim, Finding, decided, more_often_higher, short
+from judging import NOTHING, Claim, Finding, decided, short
 from lemma_claims import LEMMAS, MARGINS
 from selections import LEARNERS, NAMES, PAPER
 from settings_claims import SETTINGS
-from sppo_claims import (
-    NT_COMMAND,
-    SUITE_COMMAND,
-    ahead_on_the_whole,
-    end_claims,
-    gap_claims,
-    rarely_behind,
-    suite_claims,
-)
+from sppo_claims import NT_COMMAND, SUITE_COMMAND, end_claims, gap_claims, suite_claims
 
-from mdcontest.report import statistics as st
-from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS
 from mdcontest.tasks.suite import SUITE
-
-ON_ALL = {
-    "On 12 of the 13 tasks the interval of {}'s area exceeds or overlaps SPPO's": rarely_behind,
-    "{} needs clearly fewer samples than SPPO, all thirteen taken together (our test: strictly higher on more of them "
-    "than strictly lower, p ≤ 0.05 by a sign test)": ahead_on_the_whole,
-}
-"""What is said of both algorithms on all tasks together."""
-EXPERIMENTS = [
-    Claim(
-        "sec:experiments, fig:experiment-summary",
-        text.format(NAMES[name]),
-        lambda e, name=name, judge=judge: judge(e, name),
-        f"{SUITE_COMMAND}; {NT_COMMAND}",
-    )
-    for text, judge in ON_ALL.items()
-    for name in reversed(LEARNERS)
-]
-
-
-# --- returns and gaps -------------------------------------------------------------------------------------
-
-
-def returns_are_gaps(evidence: Evidence) -> Finding:
-    """Whether two algorithms are in one strict order by return, and in the other by reward a step, as the gap is."""
-    known = [task for task in SUITE if all(evidence.scores("suite", task, name) for name in NAMES)]
-    turned = [
-        f"{short(task)} ({NAMES[a]} {shown(evidence.reward_a_step('suite', task, a))} a step, "
-        f"{NAMES[b]} {shown(evidence.reward_a_step('suite', task, b))})"
-        for task in known
-        for a, b in itertools.permutations(NAMES, 2)
-        if evidence.verdict("suite", task, a, b) == HIGHER and _a_step(evidence, task, a, b) == LOWER
-    ]
-    said = "the first named is strictly higher by return, and strictly lower by reward a step: "
-    said += "; ".join(turned) or "nowhere"
-    return Finding(f"{said}, of {len(known)} tasks with all algorithms", decided(False if turned else None))
-
-
-def _a_step(evidence: Evidence, task: str, a: str, b: str) -> str:
-    return st.verdict(*(evidence.reward_a_step("suite", task, name) for name in (a, b)))
-
-
-def long_episodes(evidence: Evidence) -> Finding:
-    """Mean lengths over training, where some algorithm's are less than half of the longest possible."""
-    runs = evidence.store("suite").runs
-    if not runs:
-        return NOTHING
-    said, tasks = [], [task for task in SUITE if any(run.task == task for run in runs)]
-    for task in tasks:
-        lengths = {
-            NAMES[name]: float(np.mean([np.mean(r.episodes["length"]) for r in runs if (r.task, r.algorithm) == key]))
-            for name in NAMES
-            if any((run.task, run.algorithm) == (key := (task, name)) for run in runs)
-        }
-        if min(lengths.values()) < HORIZON / 2:
-            said.append(f"{short(task)} " + ", ".join(f"{name} {length:.0f}" for name, length in lengths.items()))
-    listed = f"; {'; '.join(said)}" if said else ""
-    numbers = f"mean episodes over training are that long on {len(tasks) - len(said)} of {len(tasks)}{listed}"
-    return Finding(numbers, decided(False if said else True if len(tasks) == len(SUITE) else None))
-
-
-HORIZON = 2048
-"""Steps of an episode that nothing ends."""
-
-
-def ahead_a_step(evidence: Evidence, algorithm: str) -> Finding:
-    """By what the gap is, up to constants, where returns are not; few seeds say nothing."""
-    verdicts = {}
-    for task in SUITE:
-        mine, other = (evidence.reward_a_step("suite", task, name) for name in (algorithm, BASELINE))
-        verdicts[task] = st.verdict(mine, other) if mine and other else NOT_RUN
-        if verdicts[task] == OVERLAPS and mine and other and min(mine.n, other.n) >= PAPER_SEEDS:
-            verdicts[task] = SETTLED
-    return more_often_higher(verdicts)
-
-
-EXPERIMENTS += [
-    Claim(
-        "sec:experiments",
-        "On the suite the optimality gap is the return of an episode, up to constants",
-        returns_are_gaps,
-        SUITE_COMMAND,
-    ),
-    Claim(
-        "sec:experiments, fig:experiment-summary",
-        f"Horizons of the suite's tasks are long (our test: {HORIZON // 2} steps or more an episode, for all)",
-        long_episodes,
-        SUITE_COMMAND,
-    ),
-]
-
 
 # --- nontransitive tasks ----------------------------------------------------------------------------------
 

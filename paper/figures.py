@@ -36,21 +36,25 @@ BESIDE = 0.3
 PANEL = 4.2
 """Inches of the widest panel."""
 MILLION = 1e6
-MEASURES = {RETURN: "return of an episode", INVERTED: "inverted lower bound"}
+MEASURES = {RETURN: "return of an episode", INVERTED: "what best responses win, × −1"}
 SEEDS = "dots are seeds, bars Student's 95 % intervals"
 CAPTIONS = {
-    "suite": "Returns over training on the suite, the paper's settings: means over seeds with Student's 95 % bands.",
+    "suite": "Returns over training on the suite, the paper's settings: means over seeds with Student's 95 % bands. "
+    "The next figure says how many seeds.",
     "suite-areas": f"The areas under these curves; {SEEDS}, and in brackets stands the number of seeds.",
-    "nontransitive": "What best responses win over training, turned round so that higher is better, with 95 % bands.",
+    "nontransitive": "What best responses win over training against mixtures of the iterates, turned round so that "
+    "higher is better: means over five seeds with 95 % bands, which reach beyond what can be won where few seeds are "
+    "far apart.",
     "learned-margins": "Returns over training on learned margins, with 95 % bands, which reach beyond what a return "
     "can be where few seeds are far apart. On InvertedPendulum HPI-Clip and SPPO are the same runs.",
     "learned-margins-nontransitive": "The same of what best responses win by the task's own margin.",
     "comparison-horizon": f"Areas against T_C, from HPI-Clip (1) to SPPO (2048); {SEEDS}.",
     "eta": f"HPI's reward a step in the last tenth of training against η, by which the paper chose it; {SEEDS}.",
-    "gap": "Brackets of the gap of mixtures: thin lines are seeds, short bars what best responses win give or take the "
-    "error of playing them, means over seeds.",
-    "positions": "Where the fingertip was in an episode of one seed; dotted is what it can just reach.",
-    "classes": "Shares of steps in each class; thin lines are seeds.",
+    "gap": "Brackets of the gap of mixtures: below what best responses win, above what no policy can win more than; "
+    "thin lines are seeds, thick ones means over them, and short bars give or take the error of playing.",
+    "positions": "Where the fingertip was in an episode of the mixture of iterates, of seed 0 alone; dotted is what it "
+    "can just reach. Seeds differ, SPPO's most: the row about the circle has all of them.",
+    "classes": "Shares of steps of the mixture of iterates in each class; thin lines are seeds.",
     "finite-sizes": "Seconds of the linear program and of the game over policies; dots are contests, lines medians.",
     "finite-rates": "HPI's gap against K: medians over contests, bands from the least to the largest.",
 }

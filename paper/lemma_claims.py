@@ -109,8 +109,9 @@ def _must_be_thirds(found: dict[str, Any]) -> Finding:
 def _as_printed(found: dict[str, Any]) -> Finding:
     broken, ahead = found["printed, not skew"]["largest"], found["printed, ahead"]["largest"]
     said = (
-        f"as printed it is not skew on {broken:.0%} of random pairs, and prefers who is ahead counter-clockwise on "
-        f"{ahead:.0%} of near ones; this library has the skew margin of the text"
+        "the print does not say what its `angle` and its `theta` are; with π for both it is not skew on "
+        f"{broken:.0%} of random pairs, and prefers who is ahead counter-clockwise on {ahead:.0%} of near ones (other "
+        "values give other shares); this library has the skew margin of the text"
     )
     return Finding(said, decided(broken <= ROUNDING and ahead > 0.5))
 

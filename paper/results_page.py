@@ -26,7 +26,9 @@ mean stand the ends of Student's 95 % interval over seeds and their number n. "S
 intervals do not overlap, and is said with five seeds or more only. If two intervals overlap with fewer than the paper's
 ten seeds, ten might separate them: a claim that depends on it is left open. With ten seeds each an overlap stands. SPPO
 is what Swamy et al. 2024 call SPO. A trained best response gives a lower bound of the optimality gap, never the gap, so
-an order of what best responses win is no proof of an order of gaps.
+an order of what best responses win is no proof of an order of gaps. Where the paper leaves something open, verdicts are
+about our reading of it, which [LOG.md](LOG.md) states; those on learned margins depend on it most: on what is asked,
+who answers, and how answers are fitted. A test that is not passed, and not reversed either, leaves a claim open.
 
 Labels are the paper's: `sec:exact-solution-methods` and `sec:approximate-solution-methods` are its sections 6 and 7,
 `thm:lp` and `thm:hpi-convergence` their theorems, `prop:` and `lem:` propositions and lemmas, `sec:experiments` is
@@ -159,8 +161,8 @@ def _own(evidence: Evidence) -> str:
     text = (
         "This library's defaults keep the registered limit of an episode (1000 steps, Reacher 50, Pusher 100), so "
         "returns do not compare with those above; reward a step, averaged over training, does. It does not charge for "
-        "an episode that ends early, so it says little where episodes can: on Ant, Hopper, Humanoid, Walker2d and the "
-        f"pendulums. {_ours_against_theirs(evidence)}\n\n"
+        "an episode that ends early, so where episodes can, on Ant, Hopper, Humanoid, Walker2d and the pendulums, it "
+        f"is about the task's margin, and not about staying up. {_ours_against_theirs(evidence)}\n\n"
     )
     return f"## Our settings\n\n{text}" + table(head, rows)
 

@@ -100,7 +100,10 @@ def _other_code(evidence: Evidence, other: dict[str, Any]) -> str:
         "all steps",
         "this library",
     ]
-    text = "Mean heights of curves over a part of training (`python paper/independent.py`).\n\n"
+    text = (
+        "Means of curves over a part of training, on equal steps (`python paper/independent.py`); areas above are by "
+        "the trapezoid rule, so where both are over all of training they differ a little.\n\n"
+    )
     return f"### The same on another code base\n\n{text}" + table(head, rows)
 
 

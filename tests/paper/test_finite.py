@@ -175,13 +175,15 @@ def test_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
 
 
 def test_the_number_of_states(tmp_path):
-    """Gaps that are 2 |S|^(1/4) give that exponent; a quick run writes a table of that form."""
+    """What is left of gaps, here 2 |S|^(1/4), gives that exponent, however easy contests are to begin with."""
     table = {"states": [16, 16, 16, 256, 256, 256], "contest": [0, 1, 2] * 2, "K": [7] * 6}
-    table["gap"] = [0.1, 4.0, 9.0, 0.1, 8.0, 9.0]
+    left, start = [0.1, 4.0, 9.0, 0.1, 8.0, 9.0], [1.0, 0.5, 0.25, 0.125, 0.125, 0.125]
+    table |= {"start": start, "gap": [one * first for one, first in zip(left, start, strict=True)]}
     found = state_counts.summarise_states(table)
     assert found["exponent"] == pytest.approx(0.25)
-    assert (found["fewest"], found["most"], found["gap_fewest"], found["gap_most"]) == (16, 256, 4.0, 8.0)
+    assert (found["fewest"], found["most"], found["left_fewest"], found["left_most"]) == (16, 256, 4.0, 8.0)
+    assert (found["gap_fewest"], found["gap_most"]) == (2.0, 1.0)
     assert state_counts.main(["--quick", "--out", str(tmp_path)]) == 0
     rows = read_table(tmp_path / "finite-states.parquet", state_counts.STATES_FORMAT, state_counts.STATES_SCHEMA)
     assert list(rows["states"]) == [3, 3, 3, 6, 6, 6]
-    assert all(0 <= gap <= 1 for gap in rows["gap"])
+    assert all(0 <= gap <= start <= 1 for gap, start in zip(rows["gap"], rows["start"], strict=True))

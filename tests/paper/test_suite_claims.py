@@ -61,7 +61,7 @@ def test_a_step_is_not_an_episode(tmp_path):
 
 def test_whose_episodes_are_long(tmp_path):
     """One algorithm on one task settles it; without it all tasks must have been run."""
-    long_ones = "Horizons of the suite's tasks are long"
+    long_ones = "Episodes on the suite are long"
     for task in SUITE[:-1]:
         for name in NAMES:
             level(tmp_path, task, name, 1, length=1024)
@@ -73,6 +73,33 @@ def test_whose_episodes_are_long(tmp_path):
     found = verdict_of(recorded_evidence(tmp_path), long_ones)
     assert found.verdict == FAILS
     assert "HPI 1023, SPPO 1024" in found.numbers
+    limits = verdict_of(recorded_evidence(tmp_path), "Horizons of the suite's tasks are long")
+    assert limits.verdict == HOLDS, "how long an episode may be is a setting, and the same for all"
+
+
+def test_where_no_episode_ended_early(tmp_path):
+    """HPI is ahead on five tasks that never end, and behind on those that do; one short episode takes a task out."""
+    never = SUITE[:5]
+    for task in SUITE:
+        length = 2048 if task in never else 7
+        level(tmp_path, task, "hpi", 100 if task in never else 10, seeds=5, length=length)
+        level(tmp_path, task, "sppo", 50, seeds=5, length=length)
+    ahead = "Where no episode ended early, HPI learns"
+    found = verdict_of(recorded_evidence(tmp_path), ahead)
+    assert (found.verdict, "strictly higher on 5" in found.numbers) == (HOLDS, True)
+    assert verdict_of(recorded_evidence(tmp_path), "SPPO, with the longest comparison horizon").verdict == UNKNOWN
+    level(tmp_path, never[0], "ppo", 50, length=2047)
+    found = verdict_of(recorded_evidence(tmp_path), ahead)
+    assert (found.verdict, "strictly higher on 4" in found.numbers) == (UNKNOWN, True)
+
+
+@pytest.mark.parametrize(("worse", "verdict"), [(5, FAILS), (6, HOLDS)])
+def test_the_ends_of_the_comparison_horizon_on_the_whole_suite(tmp_path, worse, verdict):
+    """SPPO is behind HPI-Clip on more than half of the eleven, or not."""
+    for place, task in enumerate(SUITE):
+        level(tmp_path, task, "hpi-clip", 100, seeds=5)
+        level(tmp_path, task, "sppo", 50 if place < worse else 150, seeds=5)
+    assert verdict_of(recorded_evidence(tmp_path), "SPPO, with the longest comparison horizon").verdict == verdict
 
 
 def test_which_tasks_are_fast():
