@@ -98,10 +98,10 @@ class Evidence:
     def verdicts(self, study: str, algorithm: str, tasks: Iterable[str]) -> dict[str, str]:
         """The same by task; an overlap is settled where both have as many seeds as the paper."""
         found = {task: self.verdict(study, task, algorithm) for task in tasks}
-        settled = [task for task in found if self._seeds(study, task, algorithm) >= PAPER_SEEDS]
+        settled = [task for task in found if self.seeds(study, task, algorithm) >= PAPER_SEEDS]
         return found | {task: SETTLED for task in settled if found[task] == st.OVERLAPS}
 
-    def _seeds(self, study: str, task: str, algorithm: str) -> int:
+    def seeds(self, study: str, task: str, algorithm: str) -> int:
         """Of an algorithm and the baseline, the fewer."""
         both = [self.scores(study, task, name) for name in (algorithm, BASELINE)]
         return min(one.area.n if one else 0 for one in both)
@@ -116,7 +116,7 @@ class Evidence:
             if self.verdict(study, task, algorithm) == st.OVERLAPS:
                 mine, other = (self.scores(study, task, name) for name in (algorithm, BASELINE))
                 lower = mine and other and mine.area.mean < other.area.mean
-                if lower and self._seeds(study, task, algorithm) < PAPER_SEEDS:
+                if lower and self.seeds(study, task, algorithm) < PAPER_SEEDS:
                     found.append(task)
         return found
 
@@ -124,6 +124,11 @@ class Evidence:
         """The mean over training of reward a step: comparable where episodes are of different lengths."""
         runs = [run for run in self.store(study).runs if (run.task, run.algorithm) == (task, algorithm)]
         return st.student_interval([earned_a_step(run) for run in runs]) if runs else None
+
+    def verdict_a_step(self, task: str, algorithm: str, baseline: str = BASELINE) -> str:
+        """The same of rewards a step, on a task of the suite."""
+        mine, other = (self.reward_a_step("suite", task, name) for name in (algorithm, baseline))
+        return st.verdict(mine, other) if mine and other else NOT_RUN
 
     def finite(self, name: str) -> dict[str, Any] | None:
         """The table of that name of finite.py and its like, where it was made."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from evidence import BASELINE, NOT_RUN, PAPER_SEEDS, SETTLED, Evidence, shown
+from evidence import PAPER_SEEDS, SETTLED, Evidence, shown
 from judging import NOTHING, Claim, Finding, decided, more_often_higher, short
 from selections import LEARNERS, NAMES
 from sppo_claims import NT_COMMAND, SUITE_COMMAND, ahead_on_the_whole, rarely_behind
 
-from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS
 from mdcontest.tasks.suite import SUITE
 
@@ -43,15 +42,11 @@ def returns_are_gaps(evidence: Evidence) -> Finding:
         f"{NAMES[b]} {shown(evidence.reward_a_step('suite', task, b))})"
         for task in known
         for a, b in itertools.permutations(NAMES, 2)
-        if evidence.verdict("suite", task, a, b) == HIGHER and _a_step(evidence, task, a, b) == LOWER
+        if evidence.verdict("suite", task, a, b) == HIGHER and evidence.verdict_a_step(task, a, b) == LOWER
     ]
     said = "the first named is strictly higher by return, and strictly lower by reward a step: "
     said += "; ".join(turned) or "nowhere"
     return Finding(f"{said}, of {len(known)} tasks with all algorithms", decided(False if turned else None))
-
-
-def _a_step(evidence: Evidence, task: str, a: str, b: str) -> str:
-    return st.verdict(*(evidence.reward_a_step("suite", task, name) for name in (a, b)))
 
 
 def long_limits(evidence: Evidence) -> Finding:
@@ -106,10 +101,9 @@ def ahead_a_step(evidence: Evidence, algorithm: str) -> Finding:
     """By what the gap is, up to constants, where returns are not; few seeds say nothing."""
     verdicts = {}
     for task in SUITE:
-        mine, other = (evidence.reward_a_step("suite", task, name) for name in (algorithm, BASELINE))
-        verdicts[task] = st.verdict(mine, other) if mine and other else NOT_RUN
-        if verdicts[task] == OVERLAPS and mine and other and min(mine.n, other.n) >= PAPER_SEEDS:
-            verdicts[task] = SETTLED
+        verdict = evidence.verdict_a_step(task, algorithm)
+        settled = verdict == OVERLAPS and evidence.seeds("suite", task, algorithm) >= PAPER_SEEDS
+        verdicts[task] = SETTLED if settled else verdict
     return more_often_higher(verdicts)
 
 

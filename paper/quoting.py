@@ -10,25 +10,32 @@
 {other Hopper hpi}                                    the last quarter on another code base, an arm of independent.py
 {other_area Hopper hpi}                               all of its steps
 {seconds Walker2d}                                    of one core a run, as in the claims about speed
+{count higher hpi-clip}                               tasks of the suite whose area is strictly higher than SPPO's
+{count lower hpi a_step}                              strictly lower, by reward a step
+{count overlaps hpi theirs}                           in the paper
+{tasks lower hpi-clip}                                which they are
+{seeds Ant ppo}                                       in the paper's settings
+{endless}                                             tasks of the suite on which no episode ended early
 {exponent contest}                                    of seconds in the number of states, of a contest or a process
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from claims import seconds_of_runs
 from evidence import NOT_RUN, Evidence, over_seeds
-from judging import short
+from experiment_claims import never_ending
+from judging import named, short
 from process_sizes import summarise_processes
-from selections import NAMES, NT
+from selections import NAMES, NT, PAPER
 from settings_claims import tenths
 
 from mdcontest.errors import InputError
-from mdcontest.report.statistics import Interval, student_interval
+from mdcontest.report.statistics import HIGHER, LOWER, OVERLAPS, Interval, student_interval
 from mdcontest.report.study_gaps import gap_series
 from mdcontest.tasks.suite import SUITE
 
@@ -51,6 +58,8 @@ def _said(quote: str, evidence: Evidence) -> str:
         raise InputError(f"nobody knows what {{{quote}}} is in a text about the results: {error}") from None
     if found is None:
         return NOT_RUN
+    if isinstance(found, str):
+        return found
     mean, low, high = (_figures(value) for value in (found.mean, found.low, found.high))
     return f"{mean} [{low}, {high}]" if with_ends else mean
 
@@ -135,6 +144,44 @@ def _exponent(evidence: Evidence, of: str) -> Interval | None:
     return summarise_processes(table)[f"{of}_exponents"] if table else None
 
 
+def _count(evidence: Evidence, wanted: str, algorithm: str, measure: str = "") -> str:
+    return str(len(_where(evidence, wanted, algorithm, measure)))
+
+
+def _tasks(evidence: Evidence, wanted: str, algorithm: str, measure: str = "") -> str:
+    return named(_where(evidence, wanted, algorithm, measure)) or "none"
+
+
+def _where(evidence: Evidence, wanted: str, algorithm: str, measure: str) -> list[str]:
+    """Tasks of the suite on which an algorithm has this verdict against SPPO."""
+    found = MEASURES[measure](evidence, NAMED[algorithm])
+    return [task for task in SUITE if found[task] == VERDICTS[wanted]]
+
+
+def _by_area(evidence: Evidence, algorithm: str) -> Mapping[str, str]:
+    return {task: evidence.verdict("suite", task, algorithm) for task in SUITE}
+
+
+def _by_step(evidence: Evidence, algorithm: str) -> Mapping[str, str]:
+    return {task: evidence.verdict_a_step(task, algorithm) for task in SUITE}
+
+
+def _seeds(evidence: Evidence, task: str, algorithm: str) -> str | None:
+    found = evidence.scores("suite", _task(task), NAMED[algorithm])
+    return str(found.area.n) if found else None
+
+
+def _endless(evidence: Evidence) -> str | None:
+    return named(never_ending(evidence)) or None
+
+
+VERDICTS = {"higher": HIGHER, "overlaps": OVERLAPS, "lower": LOWER}
+MEASURES: Mapping[str, Callable[[Evidence, str], Mapping[str, str]]] = {
+    "": _by_area,
+    "a_step": _by_step,
+    "theirs": lambda evidence, algorithm: PAPER[algorithm],
+}
+"""By what an algorithm is compared with SPPO."""
 MARGINS = {"": "nontransitive", "learned": "learned margins"}
 """Studies of the nontransitive tasks."""
 NAMED = {name: name for name in NAMES}
@@ -148,5 +195,9 @@ FOUND = {
     "other": _other,
     "other_area": _other_area,
     "seconds": _seconds,
+    "count": _count,
+    "tasks": _tasks,
+    "seeds": _seeds,
+    "endless": _endless,
     "exponent": _exponent,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from ablation_tables import sections
@@ -11,6 +13,7 @@ from claims import CLAIMS
 from evidence import BASELINE, NOT_RUN, Evidence, number, shown
 from figures import caption
 from judging import FAILS, HOLDS, UNKNOWN, Claim, Finding, beside, short
+from quoting import quoted
 from second_look import second_look
 from selections import LEARNERS, NAMES, PAPER, STUDIES, SUITE
 from tables_as_text import table
@@ -18,17 +21,25 @@ from tables_as_text import table
 from mdcontest.report import statistics as st
 from mdcontest.report.statistics import HIGHER, LOWER
 
-HEAD = """# What the paper claims, and what we measured
+TITLE = """# What the paper claims, and what we measured
 
 This page is written by `make paper` from the tables in [results](results), without training anything; a test checks
-that it is what those tables say. Areas are areas under the curve of returns, as the curve's mean height; after each
-mean stand the ends of Student's 95 % interval over seeds and their number n. "Strictly higher" means that two
-intervals do not overlap, and is said with five seeds or more only. If two intervals overlap with fewer than the paper's
-ten seeds, ten might separate them: a claim that depends on it is left open. With ten seeds each an overlap stands. SPPO
-is what Swamy et al. 2024 call SPO. A trained best response gives a lower bound of the optimality gap, never the gap, so
-an order of what best responses win is no proof of an order of gaps. Where the paper leaves something open, verdicts are
-about our reading of it, which [LOG.md](LOG.md) states; those on learned margins depend on it most: on what is asked,
-who answers, and how answers are fitted. A test that is not passed, and not reversed either, leaves a claim open.
+that it is what those tables say.
+"""
+HEADLINE = Path(__file__).parent / "headline.md"
+"""What a hurried reader should know; it stands in the README as well."""
+FIRST = "suite"
+"""The figure beside it."""
+TERMS = """## How to read it
+
+Areas are areas under the curve of returns, as the curve's mean height; after each mean stand the ends of Student's 95 %
+interval over seeds and their number n. "Strictly higher" means that two intervals do not overlap, and is said with five
+seeds or more only. If two intervals overlap with fewer than the paper's ten seeds, ten might separate them: a claim
+that depends on it is left open. With ten seeds each an overlap stands. SPPO is what Swamy et al. 2024 call SPO. A
+trained best response gives a lower bound of the optimality gap, never the gap, so an order of what best responses win
+is no proof of an order of gaps. Where the paper leaves something open, verdicts are about our reading of it, which
+[LOG.md](LOG.md) states; those on learned margins depend on it most: on what is asked, who answers, and how answers are
+fitted. A test that is not passed, and not reversed either, leaves a claim open.
 
 Labels are the paper's: `sec:exact-solution-methods` and `sec:approximate-solution-methods` are its sections 6 and 7,
 `thm:lp` and `thm:hpi-convergence` their theorems, `prop:` and `lem:` propositions and lemmas, `sec:experiments` is
@@ -39,11 +50,14 @@ The commands write runs under `build/paper`, or tables into `paper/results`; run
 """
 
 
+Judged = Mapping[str, Sequence[tuple[Claim, Finding]]]
+"""By part of the page."""
+
+
 def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     """The whole page; `figures` are the names of those that were drawn."""
     found = {part: [(claim, claim.judge(evidence)) for claim in claims] for part, claims in CLAIMS.items()}
-    judged = [(claim, finding) for rows in found.values() for claim, finding in rows]
-    parts = [HEAD, _totals(judged), _recorded(evidence)]
+    parts = [TITLE, _in_short(evidence, figures), _totals(found), TERMS, _recorded(evidence)]
     for part, rows in found.items():
         lines = [_claim_row(claim, finding.numbers, finding.verdict) for claim, finding in rows]
         parts.append(f"## {part}\n\n" + table(["claim", "where", "measured here", "verdict", "command"], lines))
@@ -52,15 +66,31 @@ def results_page(evidence: Evidence, figures: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def _totals(judged: Sequence[tuple[Claim, Finding]]) -> str:
-    """How many claims of the paper hold; readings of ours are counted apart."""
+def headline(evidence: Evidence) -> str:
+    """One paragraph."""
+    return textwrap.fill(quoted(HEADLINE.read_text(encoding="utf-8"), evidence), 120, break_on_hyphens=False)
+
+
+def _in_short(evidence: Evidence, figures: Sequence[str]) -> str:
+    shown = f"{_figure(FIRST)}\n" if FIRST in figures else ""
+    return f"## In short\n\n{shown}{headline(evidence)}\n"
+
+
+def _totals(found: Judged) -> str:
+    """How many claims of the paper hold, by part of the page; readings of ours are counted apart."""
+    judged = [one for rows in found.values() for one in rows]
     theirs, ours = ([finding for claim, finding in judged if claim.by_us == by_us] for by_us in (False, True))
     open_ones = [finding.numbers for finding in theirs if finding.verdict == UNKNOWN]
     nothing, in_part = (sum(test(numbers) for numbers in open_ones) for test in (_is_not_run, _is_run_in_part))
+    by_part = []
+    for part, rows in found.items():
+        counts = Counter(finding.verdict for claim, finding in rows if not claim.by_us)
+        by_part.append([part, str(counts.total()), *(str(counts[verdict]) for verdict in (HOLDS, FAILS, UNKNOWN))])
     return (
         f"Of {len(theirs)} claims {_counts(theirs)} yet: {nothing} as nothing was run for them, {in_part} as some of "
         "their tasks were not, the rest as their numbers leave it open. "
-        f"Of {len(ours)} second readings of ours beside them {_counts(ours)}.\n"
+        f"Of {len(ours)} second readings of ours beside them {_counts(ours)}.\n\n"
+        + table(["claims of the paper", "all", HOLDS, FAILS, "cannot be told"], by_part)
     )
 
 
@@ -194,4 +224,9 @@ def _where_a_step(evidence: Evidence, pair: Callable[[str], tuple[tuple[str, str
 
 
 def _figures(names: Sequence[str]) -> str:
-    return "## Figures\n\n" + "\n".join(f"![{name}](figures/{name}.png)\n\n{caption(name)}\n" for name in names)
+    """Those that do not stand further up."""
+    return "## Figures\n\n" + "\n".join(f"{_figure(name)}\n{caption(name)}\n" for name in names if name != FIRST)
+
+
+def _figure(name: str) -> str:
+    return f"![{name}](figures/{name}.png)\n"

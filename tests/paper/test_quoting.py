@@ -4,6 +4,7 @@ import pytest
 from evidence import NOT_RUN, Evidence
 from quoting import QUOTE, quoted
 from recorded_results import paper_settings, record_runs
+from results_page import HEADLINE
 from second_look import NOTES
 from selections import STEPS
 
@@ -32,6 +33,9 @@ def evidence(tmp_path_factory):
         ("{rate Hopper hpi-clip}", "102"),  # episodes of one step
         ("{area Hopper sppo} and {area Walker2d hpi-clip}", f"{NOT_RUN} and {NOT_RUN}"),
         ("{won Reacher-NT hpi cloned}{inverted Reacher-NT hpi}{other Hopper hpi}", NOT_RUN * 3),
+        ("{seeds Hopper hpi-clip}{seeds Hopper sppo}", f"5{NOT_RUN}"),
+        ("{count higher hpi-clip}, {tasks higher hpi-clip}", "0, none"),  # SPPO is not there
+        ("{count higher hpi theirs}, {tasks lower hpi theirs}", "6, Humanoid"),
         ("nothing", "nothing"),
     ],
 )
@@ -39,13 +43,16 @@ def test_numbers_that_one_can_work_out(evidence, text, said):
     assert quoted(text, evidence) == said
 
 
-@pytest.mark.parametrize("quote", ["area Hoper hpi-clip", "area Hopper hpiclip", "aria Hopper hpi", "area", "rate Ant"])
+@pytest.mark.parametrize(
+    "quote", ["area Hoper hpi-clip", "area Hopper hpiclip", "aria Hopper hpi", "area", "rate Ant", "count most hpi"]
+)
 def test_a_slip_in_a_quote_is_said(evidence, quote):
     with pytest.raises(InputError, match=f"{{{quote}}}"):
         quoted(f"has {{{quote}}} here", evidence)
 
 
-def test_everything_the_second_look_quotes_is_recorded():
-    recorded, quotes = Evidence(), set(QUOTE.findall(NOTES.read_text(encoding="utf-8")))
-    assert len(quotes) > 30
+@pytest.mark.parametrize(("text", "least"), [(NOTES, 30), (HEADLINE, 10)], ids=["second look", "headline"])
+def test_everything_that_is_quoted_is_recorded(text, least):
+    recorded, quotes = Evidence(), set(QUOTE.findall(text.read_text(encoding="utf-8")))
+    assert len(quotes) > least
     assert not [quote for quote in quotes if NOT_RUN in quoted(f"{{{quote}}}", recorded)]

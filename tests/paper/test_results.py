@@ -15,7 +15,7 @@ from claims import CLAIMS
 from evidence import NOT_RUN, Evidence
 from judging import FAILS, HOLDS, UNKNOWN
 from recorded_results import paper_settings, record_runs, rows_with
-from results_page import results_page
+from results_page import headline, results_page
 from scipy import stats
 from selections import PAPER, STEPS, SUITE
 
@@ -37,6 +37,12 @@ PRESET = {
 @pytest.fixture(scope="module")
 def page():
     return PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def readme():
+    """Whatever its line breaks."""
+    return " ".join((FOLDER.parent / "README.md").read_text(encoding="utf-8").split())
 
 
 # --- the page and the tables ------------------------------------------------------------------------------
@@ -77,16 +83,38 @@ def test_claims_are_counted_and_can_be_made_again(page):
             assert (FOLDER.parent / script).is_file(), command
 
 
-def test_the_readme_says_what_is_missing():
+def test_the_readme_says_what_the_page_says(page, readme):
+    """Its paragraph is the page's, and so is its count of claims."""
+    assert " ".join(headline(Evidence()).split()) in readme, "README's paragraph is not that of RESULTS.md: copy it"
+    (counts,) = re.findall(r"^Of (\d+ claims \d+ hold, \d+ do not, \d+ cannot be told)", page, re.MULTILINE)
+    assert f"of {counts}" in readme
+
+
+COUNTS = {
+    "hpi-clip": "2024, on {} of the eleven tasks, overlaps with it on {}, and is strictly lower on {} ",
+    "hpi": "HPI has {}, {} and {}, in the paper",
+}
+"""How the README says on how many tasks an area is strictly higher than SPPO's, overlaps, and is strictly lower."""
+
+
+@pytest.mark.parametrize("algorithm", COUNTS)
+def test_the_headline_counts_what_the_tables_show(readme, algorithm):
+    """Areas again by hand."""
+    areas = areas_by_hand(FOLDER / "results")
+    ends = [[interval_by_hand(areas[task, name]) for name in (algorithm, "sppo")] for task in SUITE]
+    higher, lower = (sum(one[0] > other[1] for one, other in pairs) for pairs in (ends, [pair[::-1] for pair in ends]))
+    assert re.search(COUNTS[algorithm].format(higher, len(SUITE) - higher - lower, lower), readme)
+
+
+def test_the_readme_says_what_is_missing(readme):
     """Which tasks of its figure have no runs, and which too few; nothing where all have enough."""
     evidence = Evidence()
     scores = {task: [evidence.scores("suite", task, name) for name in COLUMNS] for task in SUITE}
     seeds = {task: [one.area.n if one else 0 for one in found] for task, found in scores.items()}
     missing = {task.removesuffix("-v5") for task, counts in seeds.items() if not min(counts)}
     few = {task.removesuffix("-v5") for task, counts in seeds.items() if 0 < min(counts) < 5}
-    text = " ".join((FOLDER.parent / "README.md").read_text(encoding="utf-8").split())
     for words, expected in (("not recorded yet", missing), ("too few seeds for a verdict", few)):
-        clause = re.search(rf"([^.,]*) {words}", text)
+        clause = re.search(rf"([^.,]*) {words}", readme)
         named = set(re.findall(r"[A-Z][A-Za-z2]+", clause[1])) if clause else set()
         assert named == expected, words
 
