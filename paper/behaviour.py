@@ -56,7 +56,7 @@ def circle(evidence: Evidence) -> Finding:
     reach = tasks.make("Reacher-NT").reach
     said, good = [], []
     for name in (*LEARNERS, BASELINE):
-        found = [roundness(_positions(run[max(run)]), reach) for run in _to_the_end(evidence, "Reacher-NT", name)]
+        found = [roundness(positions(run[max(run)]), reach) for _, run in to_the_end(evidence, "Reacher-NT", name)]
         if found:
             radius, spread = (student_interval(column) for column in zip(*found, strict=True))
             radius = replace(radius, high=min(radius.high, 1.0))  # nothing is farther out
@@ -71,7 +71,8 @@ def more_even(evidence: Evidence) -> Finding:
     """How far shares of the classes are from thirds, at the first bracket and at the last."""
     said, good = [], []
     for name in LEARNERS:
-        runs = [list(map(unevenness, map(_shares, run.values()))) for run in _to_the_end(evidence, "Walker2d-NT", name)]
+        looked_at = to_the_end(evidence, "Walker2d-NT", name)
+        runs = [list(map(unevenness, map(_shares, run.values()))) for _, run in looked_at]
         if found := [(run[0], run[-1], run[0] - run[-1]) for run in runs if len(run) > 1]:
             first, last, less = (student_interval(column) for column in zip(*found, strict=True))
             moved = f"{shown(first)} at first and {shown(last)} at the end, nearer by {shown(less)}"
@@ -84,7 +85,7 @@ def trends(evidence: Evidence) -> Finding:
     """Rank correlation along each run: what best responses win, and how far the behaviour is from the solution's."""
     reach = tasks.make("Reacher-NT").reach
     measures: dict[str, Callable[[Table], float]] = {
-        "Reacher-NT": lambda table: -min(roundness(_positions(table), reach)),
+        "Reacher-NT": lambda table: -min(roundness(positions(table), reach)),
         "Walker2d-NT": lambda table: unevenness(_shares(table)),
     }
     said, good = [], []
@@ -127,14 +128,15 @@ def _runs(evidence: Evidence, task: str, algorithm: str) -> list[Run]:
     return [r for r in evidence.store("nontransitive").runs if (r.task, r.algorithm) == (task, algorithm)]
 
 
-def _to_the_end(evidence: Evidence, task: str, algorithm: str) -> Iterator[dict[int, Table]]:
-    """The tables of each seed that was looked at when its training was over."""
+def to_the_end(evidence: Evidence, task: str, algorithm: str) -> Iterator[tuple[Run, dict[int, Table]]]:
+    """Each run that was looked at when its training was over, and its tables."""
     for run in _runs(evidence, task, algorithm):
         if (found := tables(run)) and max(found) >= run.target:
-            yield found
+            yield run, found
 
 
-def _positions(table: Table) -> list[tuple[float, float]]:
+def positions(table: Table) -> list[tuple[float, float]]:
+    """Where the fingertip was."""
     rows = zip(table["kind"], table["x"], table["y"], strict=True)
     return [(x, y) for kind, x, y in rows if kind == "position"]
 

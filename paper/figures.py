@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from behaviour_figures import behaviour_figures
 from comparison_horizon import SHOWN
 from evidence import Evidence, earned_at_the_end
 from finite_figures import rates_figure, sizes_figure
@@ -19,10 +19,7 @@ from settings_claims import TUNED_ON
 
 from mdcontest.report.statistics import MIN_SEEDS, student_interval
 from mdcontest.report.study import INVERTED, RETURN, Scores, Study, TaskStudy
-from mdcontest.report.study_gap_plots import bracket_figure, bracket_range, shares_figure, traces_figure
-from mdcontest.report.study_gaps import gap_series, shares, traces
 from mdcontest.report.study_plots import COLORS, drawing, looks, mean_curve
-from mdcontest.tasks import make
 
 COLUMNS = 4
 NAMES = {
@@ -44,19 +41,23 @@ CAPTIONS = {
     "suite-areas": f"The areas under these curves; {SEEDS}, and in brackets stands the number of seeds.",
     "nontransitive": "What best responses win over training against mixtures of the iterates, turned round so that "
     "higher is better: means over five seeds with 95 % bands, which reach beyond what can be won where few seeds are "
-    "far apart.",
+    "far apart. Scales differ.",
     "learned-margins": "Returns over training on learned margins, with 95 % bands, which reach beyond what a return "
     "can be where few seeds are far apart. On InvertedPendulum HPI-Clip and SPPO are the same runs.",
     "learned-margins-nontransitive": "The same of what best responses win by the task's own margin.",
     "comparison-horizon": f"Areas against T_C, from HPI-Clip (1) to SPPO (2048); {SEEDS}.",
-    "eta": f"HPI's reward a step in the last tenth of training against η, by which the paper chose it; {SEEDS}.",
+    "eta": f"HPI's reward a step in the last tenth of training against η, by which the paper chose it; {SEEDS}. Axes "
+    "do not begin at zero: on InvertedDoublePendulum all differ by a hundredth.",
     "gap": "Brackets of the gap of mixtures: below what best responses win, above what no policy can win more than; "
     "thin lines are seeds, thick ones means over them, and short bars give or take the error of playing.",
-    "positions": "Where the fingertip was in an episode of the mixture of iterates, of seed 0 alone; dotted is what it "
-    "can just reach. Seeds differ, SPPO's most: the row about the circle has all of them.",
-    "classes": "Shares of steps of the mixture of iterates in each class; thin lines are seeds.",
+    "positions": "Where the fingertip was in an episode of the mixture of iterates along training, of the seed whose "
+    "mean radius at the end is the middle one; dotted is what it can just reach.",
+    "ends": "The same at the end of training, all seeds.",
+    "classes": "Shares of steps of the mixture of iterates in each class; thin lines are seeds. Scales differ.",
     "finite-sizes": "Seconds of the linear program and of the game over policies; dots are contests, lines medians.",
-    "finite-rates": "HPI's gap against K: medians over contests, bands from the least to the largest.",
+    "finite-rates": "HPI's gap against K: medians over contests, bands from the least to the largest, cut below 1e-6. "
+    "The bound is that of the contest in the middle, and proved for the theorem's learning rate alone; the row about "
+    "it compares each contest with its own.",
 }
 """By the beginnings of file names."""
 
@@ -66,7 +67,7 @@ def all_figures(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
     yield from curves_figures(evidence)
     if evidence.study("suite").tasks:
         yield "suite-areas", areas_figure(evidence)
-    yield from _nontransitive(evidence)
+    yield from behaviour_figures(evidence)
     yield from _settings(evidence)
     for name, draw in (("sizes", sizes_figure), ("rates", rates_figure)):
         if (measured := evidence.finite(name)) is not None:
@@ -203,33 +204,6 @@ def setting_figure(
             axes.set_axisbelow(True)
         panels[0].set_ylabel(measure)
     return figure
-
-
-# --- nontransitive tasks ----------------------------------------------------------------------------------
-
-
-def _nontransitive(evidence: Evidence) -> Iterator[tuple[str, Figure]]:
-    """fig:experiment-summary (b), fig:reacher-trajectories, fig:walker2d-trajectories."""
-    study, runs = evidence.study("nontransitive"), evidence.store("nontransitive").runs
-    styles = looks(study)
-    series = [one for one in gap_series(runs) if len(one.steps) > 1]  # what was measured at the end only is in a table
-    for one in series:
-        limits = bracket_range([other for other in series if other.task == one.task])
-        drawn = bracket_figure(replace(one, variant=_shown(one.variant)), styles[one.variant], limits)
-        yield f"gap-{one.task}-{one.variant.split()[0]}-{one.returned}", drawn
-    for found in traces(runs):
-        rows = [(_shown(variant), *others) for variant, *others in found.rows]
-        known = {_shown(variant): look for variant, look in styles.items()}
-        yield f"positions-{found.task}", traces_figure(replace(found, rows=rows), make(found.task).reach, known)
-    for part in shares(runs):
-        name = f"classes-{part.task}-{part.variant.split()[0]}"
-        yield name, shares_figure(replace(part, variant=_shown(part.variant)))
-
-
-def _shown(variant: str) -> str:
-    """A variant with its algorithm as in texts."""
-    algorithm, *settings = variant.split()
-    return " ".join([SHORT[algorithm], *settings])
 
 
 def as_png(figure: Figure) -> bytes:

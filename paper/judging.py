@@ -12,7 +12,9 @@ from scipy import stats
 
 from mdcontest.report.statistics import HIGHER, LOWER, MIN_SEEDS, OVERLAPS, TOO_FEW, Interval
 
-HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told with these seeds"
+HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
+BY_SEEDS, BY_TEST = "with these seeds", "by this test"
+"""Why not: more seeds may tell, or the test is too weak for what there is, whatever the seeds."""
 OPEN = (TOO_FEW, NOT_RUN)
 """Verdicts that may become any other."""
 MOST_BY_CHANCE = 0.05
@@ -25,6 +27,26 @@ class Finding:
 
     numbers: str
     verdict: str
+    why: str = BY_SEEDS
+    """Where it cannot be told."""
+
+    @property
+    def is_not_run(self) -> bool:
+        """Whether there is nothing to judge it by."""
+        return self.numbers.startswith(NOT_RUN)
+
+    @property
+    def is_run_in_part(self) -> bool:
+        """Whether some of its tasks are missing."""
+        return not self.is_not_run and f"{NOT_RUN} on" in self.numbers
+
+    @property
+    def said(self) -> str:
+        """The verdict, and what keeps one from being reached."""
+        if self.verdict != UNKNOWN:
+            return self.verdict
+        why = f"({NOT_RUN})" if self.is_not_run else "(run in part)" if self.is_run_in_part else self.why
+        return f"{UNKNOWN} {why}"
 
 
 @dataclass(frozen=True)
@@ -89,17 +111,18 @@ def every_task_is(verdicts: Mapping[str, str], wanted: str = HIGHER) -> Finding:
     """All tasks have the verdict; one with the opposite settles it.
 
     Too few seeds leave it open, and so does an overlap where a strict order was claimed, unless both have as many seeds
-    as the paper: with more of them the order may appear.
+    as the paper: with more of them the order may appear. Runs that are the same refute no order either: on a margin
+    that says nothing two algorithms are one.
     """
     right = (OVERLAPS, SETTLED, SAME) if wanted == OVERLAPS else (wanted,)
     good = [task for task, verdict in verdicts.items() if verdict in right]
     others = {task: verdict for task, verdict in verdicts.items() if verdict not in (*right, *OPEN)}
-    settled = any(wanted == OVERLAPS or verdict != OVERLAPS for verdict in others.values())
+    settled = any(wanted == OVERLAPS or verdict not in (OVERLAPS, SAME) for verdict in others.values())
     holds = False if settled else True if len(good) == len(verdicts) else None
     said = f"{wanted} on {len(good)} of {len(verdicts)}"
     if others:
         said += "; " + ", ".join(f"{verdict} on {short(task)}" for task, verdict in others.items())
-    return Finding(_with_open(said, verdicts), decided(holds))
+    return Finding(_with_open(said, verdicts), decided(holds), BY_TEST if SAME in others.values() else BY_SEEDS)
 
 
 def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), most: int = 1) -> Finding:
@@ -115,17 +138,18 @@ def rarely_lower(verdicts: Mapping[str, str], doubtful: Collection[str] = (), mo
 def better_on(verdicts: Mapping[str, str], higher: int, doubtful: Collection[str] = (), most: int = 1) -> Finding:
     """Strictly higher on so many tasks or more, strictly lower on few; an overlap of few seeds may become HIGHER."""
     counts = count(verdicts)
-    most_higher = len(verdicts) - counts[LOWER] - counts[SETTLED] - counts[SAME]
+    most_higher = len(verdicts) - counts[LOWER] - counts[SETTLED]
     many = between(counts[HIGHER], most_higher, range(higher, len(verdicts) + 1))
     holds = all_of((many, _at_most_lower(verdicts, doubtful, most)))
     return Finding(_with_open(_counted(verdicts) + _lean(doubtful), verdicts), decided(holds))
 
 
 def more_often_higher(verdicts: Mapping[str, str], theirs: Iterable[str] = ()) -> Finding:
-    """Strictly higher on more tasks than strictly lower, by a sign test, whatever is open turns out to be.
+    """Strictly higher on more tasks than strictly lower, by a one-sided sign test, whatever is open turns out to be.
 
-    It does not hold where it is not on more tasks at all; more, but not by enough for the test, cannot be told. Tests
-    of so few tasks are weak: beside ours stands what the paper's own verdicts, `theirs`, would give.
+    Overlaps are not counted. It does not hold where it is not on more tasks at all; more, but not by enough for the
+    test, cannot be told. Tests of so few tasks are weak: beside ours stands what the paper's own verdicts, `theirs`,
+    would give.
     """
     counts = count(verdicts)
     higher, lower = counts[HIGHER], counts[LOWER]
@@ -136,7 +160,7 @@ def more_often_higher(verdicts: Mapping[str, str], theirs: Iterable[str] = ()) -
         most, least = there.count(HIGHER), there.count(LOWER)
         said += f"; the paper's own {most} against {least} have {_by_chance(most, least):.2g}"
     said += ")"
-    return Finding(_with_open(said, verdicts), decided(holds))
+    return Finding(_with_open(said, verdicts), decided(holds), BY_SEEDS if unsure else BY_TEST)
 
 
 def _by_chance(higher: int, lower: int) -> float:

@@ -58,8 +58,9 @@ def _generalises(found: dict[str, Any]) -> Finding:
     advantage, least = found["advantage"]["largest"], found["deterministic"]
     said = (
         f"a difference of rewards has the advantages of the process, within {number(advantage)} (`ap:hpi-clip` below); "
-        f"and while a process always has a deterministic optimum, in one of {least['contests']} contests every "
-        f"deterministic policy loses to some policy by at least {number(least['largest'])} of the margin's bound"
+        f"and while a process always has a deterministic optimum, in {least['not rounding']} of {least['contests']} "
+        "contests every deterministic policy loses to some policy, in one by at least "
+        f"{number(least['largest'])} of the margin's bound"
     )
     return Finding(said, decided(known(least["largest"], advantage <= ROUNDING < least["largest"])))
 

@@ -235,11 +235,12 @@ def _rows(number: int, size: tuple[int, int], found: Mapping[str, float]) -> Ite
 
 
 def summarise_lemmas(table: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Statement → in how many contests it was looked at, and its largest residual there."""
+    """Statement → in how many contests it was looked at, its largest residual there, and how many are no rounding."""
     found: dict[str, dict[str, float]] = {}
     for statement, residual in zip(table["statement"], table["residual"], strict=True):
-        one = found.setdefault(statement, {"contests": 0, "largest": 0.0})
+        one = found.setdefault(statement, {"contests": 0, "largest": 0.0, "not rounding": 0})
         one["contests"], one["largest"] = one["contests"] + 1, float(np.maximum(one["largest"], residual))
+        one["not rounding"] += int(not residual <= ROUNDING)
     return found
 
 

@@ -3,7 +3,7 @@
 {area Hopper hpi-clip}                                the mean area in the paper's settings
 {area Hopper hpi-clip termination=ended interval}     with a setting changed, and the ends of the interval
 {area InvertedPendulum hpi learned}                   on learned margins
-{rate Hopper sppo}                                    reward a step over training
+{rate Reacher sppo horizon=none}                       reward a step over training
 {inverted Reacher-NT hpi}                             the area of the inverted gap along training
 {won Reacher-NT hpi cloned}                           what best responses win in the end against a kind of policy
 {end InvertedPendulum sppo first_iterate=0}           the last tenth of training
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from claims import seconds_of_runs
-from evidence import NOT_RUN, Evidence, over_seeds
+from evidence import NOT_RUN, Evidence, earned_a_step, over_seeds
 from experiment_claims import never_ending
 from judging import named, short
 from process_sizes import summarise_processes
@@ -90,8 +90,11 @@ def _setting(word: str) -> tuple[str, Any]:
     return name, known.get(value, (float(value) if "." in value else int(value)) if number else value)
 
 
-def _rate(evidence: Evidence, task: str, algorithm: str) -> Interval | None:
-    return evidence.reward_a_step("suite", _task(task), NAMED[algorithm])
+def _rate(evidence: Evidence, task: str, algorithm: str, *changed: str) -> Interval | None:
+    if not changed:
+        return evidence.reward_a_step("suite", _task(task), NAMED[algorithm])
+    found = evidence.reading(_task(task), NAMED[algorithm], dict(map(_setting, changed)))
+    return student_interval([earned_a_step(run) for run in found.runs]) if found else None
 
 
 def _inverted(evidence: Evidence, task: str, algorithm: str, on: str = "") -> Interval | None:

@@ -24,7 +24,7 @@ from mdcontest.solvers import HPI
 STATES_FORMAT = "mdcontest/paper-finite-states"
 STATES_SCHEMA = {"states": "int64", "contest": "int64", "K": "int64", "start": "float64", "gap": "float64"}
 SIZES, QUICK = (3, 6, 12, 25, 50, 100, 200), (3, 6)
-ACTIONS, RESTART, ITERATIONS, CONTESTS = 3, 0.5, 1000, 3
+ACTIONS, RESTART, ITERATIONS, CONTESTS = 3, 0.5, 1000, 10
 
 
 def measure(sizes: Sequence[int], K: int = ITERATIONS) -> Iterator[Row]:

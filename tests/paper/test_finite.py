@@ -185,5 +185,5 @@ def test_the_number_of_states(tmp_path):
     assert (found["gap_fewest"], found["gap_most"]) == (2.0, 1.0)
     assert state_counts.main(["--quick", "--out", str(tmp_path)]) == 0
     rows = read_table(tmp_path / "finite-states.parquet", state_counts.STATES_FORMAT, state_counts.STATES_SCHEMA)
-    assert list(rows["states"]) == [3, 3, 3, 6, 6, 6]
+    assert list(rows["states"]) == [3] * state_counts.CONTESTS + [6] * state_counts.CONTESTS
     assert all(0 <= gap <= start <= 1 for gap, start in zip(rows["gap"], rows["start"], strict=True))

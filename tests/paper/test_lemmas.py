@@ -48,8 +48,8 @@ def test_summary_of_made_up_rows():
     """A NaN among residuals is the largest of them, so that the statement does not pass."""
     table = {"statement": ["a", "b", "a", "b", "b"], "residual": [1e-9, 0.5, 3e-9, np.nan, 0.1]}
     found = lemmas.summarise_lemmas(table)
-    assert found["a"] == {"contests": 2, "largest": 3e-9}
-    assert found["b"]["contests"] == 3
+    assert found["a"] == {"contests": 2, "largest": 3e-9, "not rounding": 0}
+    assert (found["b"]["contests"], found["b"]["not rounding"]) == (3, 3), "a NaN is no rounding either"
     assert np.isnan(found["b"]["largest"])
 
 
