@@ -9,6 +9,7 @@ from evidence import NOT_RUN, Evidence, shown
 from judging import (
     HOLDS,
     NOTHING,
+    SECOND,
     UNKNOWN,
     Claim,
     Finding,
@@ -156,8 +157,9 @@ def between_the_ends(evidence: Evidence) -> Finding:
 ABOUT_HORIZONS = {
     "T_C = 1 is HPI-Clip, and T_C as long as the task is SPPO": ends_are_the_algorithms,
     "A T_C in between interpolates between the two (our test: none strictly beyond both)": between_the_ends,
-    "On most tasks a longer comparison horizon is worse, from end to end": longer_is_worse,
-    "On most tasks every longer comparison horizon is worse than the one before": every_longer_is_worse,
+    "In most environments a longer comparison horizon is worse (our test: every one than the one before, on most "
+    "tasks)": every_longer_is_worse,
+    f"{SECOND} On most tasks the longest comparison horizon is worse than the shortest": longer_is_worse,
 }
 ABLATIONS = [
     *suite_claims(
@@ -180,7 +182,7 @@ ABLATIONS = [
         SUITE_COMMAND,
     ),
     *(
-        Claim("ap:sppo", f"{text} (on {named(SHOWN)})", judge, HORIZON_COMMAND)
+        Claim("ap:sppo", f"{text} (on {named(SHOWN)})", judge, HORIZON_COMMAND, by_us=text.startswith(SECOND))
         for text, judge in ABOUT_HORIZONS.items()
     ),
     Claim(

@@ -42,9 +42,9 @@ def unevenness(shares: Any) -> float:
     return float(np.abs(values - 1 / len(values)).sum() / 2)
 
 
-def tables(run: Run) -> dict[int, Table]:
-    """What a run's returned policy does, by step, earliest first."""
-    own = [table for table in run.behaviour if table["returned"][0] == run.settings["returned"]]
+def tables(run: Run, returned: str | None = None) -> dict[int, Table]:
+    """What a policy of a run does, by step, earliest first; None: the one that the run returns."""
+    own = [table for table in run.behaviour if table["returned"][0] == (returned or run.settings["returned"])]
     return dict(sorted((int(table["step"][0]), table) for table in own))
 
 
@@ -52,19 +52,30 @@ def tables(run: Run) -> dict[int, Table]:
 
 
 def circle(evidence: Evidence) -> Finding:
-    """Roundness at the end of training; SPPO, of which nothing is claimed, stands beside the learners."""
-    reach = tasks.make("Reacher-NT").reach
+    """Roundness at the end of training; SPPO, of which nothing is claimed, stands beside the learners.
+
+    A mixture has the first, untrained policies in it, so how often the last policy alone draws a circle is said, too.
+    """
     said, good = [], []
     for name in (*LEARNERS, BASELINE):
-        found = [roundness(positions(run[max(run)]), reach) for _, run in to_the_end(evidence, "Reacher-NT", name)]
-        if found:
+        if found := _roundness_at_the_end(evidence, name):
             radius, spread = (student_interval(column) for column in zip(*found, strict=True))
             radius = replace(radius, high=min(radius.high, 1.0))  # nothing is farther out
-            many = f"{sum(r > FAR and s > EVEN for r, s in found)} of {len(found)} runs"
+            last = _roundness_at_the_end(evidence, name, "last")
+            many = f"{_circles(found)} runs" + (f", by the last policy {_circles(last)}" if last else "")
             measured = f"radius {shown(radius)} of the reach, spread of directions {shown(spread)}"
-            said.append(f"{NAMES[name]}: {many}, {measured}")
+            said.append(f"{NAMES[name]}: {many}; {measured}")
             good += [all_of((above(radius, FAR), above(spread, EVEN)))] if name in LEARNERS else []
     return _judged(said, good, f"the mixture of iterates; more than {FAR} and {EVEN} counts as a circle")
+
+
+def _roundness_at_the_end(evidence: Evidence, algorithm: str, returned: str | None = None) -> list[tuple[float, float]]:
+    reach, runs = tasks.make("Reacher-NT").reach, to_the_end(evidence, "Reacher-NT", algorithm, returned)
+    return [roundness(positions(found[max(found)]), reach) for _, found in runs]
+
+
+def _circles(found: list[tuple[float, float]]) -> str:
+    return f"{sum(radius > FAR and spread > EVEN for radius, spread in found)} of {len(found)}"
 
 
 def more_even(evidence: Evidence) -> Finding:
@@ -128,10 +139,12 @@ def _runs(evidence: Evidence, task: str, algorithm: str) -> list[Run]:
     return [r for r in evidence.store("nontransitive").runs if (r.task, r.algorithm) == (task, algorithm)]
 
 
-def to_the_end(evidence: Evidence, task: str, algorithm: str) -> Iterator[tuple[Run, dict[int, Table]]]:
+def to_the_end(
+    evidence: Evidence, task: str, algorithm: str, returned: str | None = None
+) -> Iterator[tuple[Run, dict[int, Table]]]:
     """Each run that was looked at when its training was over, and its tables."""
     for run in _runs(evidence, task, algorithm):
-        if (found := tables(run)) and max(found) >= run.target:
+        if (found := tables(run, returned)) and max(found) >= run.target:
             yield run, found
 
 

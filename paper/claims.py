@@ -49,7 +49,7 @@ def relatively_fast(evidence: Evidence, task: str) -> Finding:
     listed = sorted(seconds, key=seconds.__getitem__)
     said = ", ".join(f"{short(other)} {number(seconds[other])}" for other in listed)
     holds = seconds[task] < middle if len(seconds) == len(SUITE) else None
-    return Finding(f"seconds of one core for a run: {said} (fast: faster than most)", decided(holds))
+    return Finding(f"seconds of one core for a run: {said} (median runs; fast: faster than most)", decided(holds))
 
 
 NONTRANSITIVE = [
@@ -73,13 +73,13 @@ NONTRANSITIVE = [
     *end_claims("ap:mujoco-nt", NT_COMMAND),
     Claim(
         "fig:reacher-trajectories",
-        "On Reacher-NT the fingertip comes to draw a large circle",
+        "As gaps shrink on Reacher-NT the fingertip comes to make a large circle (our test: by the end of training)",
         behaviour.circle,
         NT_COMMAND,
     ),
     Claim(
         "fig:walker2d-trajectories",
-        "On Walker2d-NT policies come to spend their time more evenly over the classes",
+        "As gaps shrink on Walker2d-NT policies spend their time more evenly over the classes (our test: the same)",
         behaviour.more_even,
         NT_COMMAND,
     ),

@@ -50,7 +50,7 @@ CAPTIONS = {
     "do not begin at zero: on InvertedDoublePendulum all differ by a hundredth.",
     "gap": "Brackets of the gap of mixtures: below what best responses win, above what no policy can win more than; "
     "thin lines are seeds, thick ones means over them, and short bars give or take the error of playing.",
-    "positions": "Where the fingertip was in an episode of the mixture of iterates along training, of the seed whose "
+    "positions": "Where the fingertip was in ten episodes of the mixture of iterates along training, of the seed whose "
     "mean radius at the end is the middle one; dotted is what it can just reach.",
     "ends": "The same at the end of training, all seeds.",
     "classes": "Shares of steps of the mixture of iterates in each class; thin lines are seeds. Scales differ.",

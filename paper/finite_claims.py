@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evidence import Evidence, number, shown
-from finite_figures import FIT_PAIRS, STAYS, summarise_rates, summarise_sizes
+from finite_figures import FIT_PAIRS, FIT_POLICIES, STAYS, summarise_rates, summarise_sizes
 from judging import BY_TEST, NOTHING, Claim, Finding, above, all_of, decided, judged_table, known
 from process_sizes import summarise_processes
 from state_counts import summarise_states
@@ -48,9 +48,9 @@ def _counts(found: dict[str, Any]) -> Finding:
 def _game_explodes(found: dict[str, Any]) -> Finding:
     factors = ", ".join(f"{number(f)} with {a} actions" for a, f in found["game_factor_per_state"].items())
     said = (
-        f"seconds of the game grow by a factor of {factors} with each state; at {found['game_largest_policies']} "
-        f"policies ({found['game_largest_states']} states) it takes {number(found['game_largest_seconds'])} s and the "
-        f"program {number(found['lp_seconds_there'])} s"
+        f"seconds of the game grow by a factor of {factors} with each state, from {FIT_POLICIES} policies on; at "
+        f"{found['game_largest_policies']} policies ({found['game_largest_states']} states) it takes "
+        f"{number(found['game_largest_seconds'])} s and the program {number(found['lp_seconds_there'])} s"
     )
     within = [known(f, a**0.5 < f < a**4) for a, f in found["game_factor_per_state"].items()]
     return Finding(f"{said} (polynomial: less than |A|⁴, and more than √|A|, a state)", decided(all_of(within)))

@@ -64,6 +64,8 @@ class Claim:
 
 
 NOTHING = Finding("not run", UNKNOWN)
+SECOND = "(A second reading)"
+"""So begin the texts of claims that are ours."""
 
 
 # --- what is known ----------------------------------------------------------------------------------------
@@ -160,7 +162,8 @@ def more_often_higher(verdicts: Mapping[str, str], theirs: Iterable[str] = ()) -
         most, least = there.count(HIGHER), there.count(LOWER)
         said += f"; the paper's own {most} against {least} have {_by_chance(most, least):.2g}"
     said += ")"
-    return Finding(_with_open(said, verdicts), decided(holds), BY_SEEDS if unsure else BY_TEST)
+    may_pass = _by_chance(higher + unsure, lower) <= MOST_BY_CHANCE
+    return Finding(_with_open(said, verdicts), decided(holds), BY_SEEDS if may_pass else BY_TEST)
 
 
 def _by_chance(higher: int, lower: int) -> float:

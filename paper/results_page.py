@@ -23,7 +23,7 @@ from mdcontest.report.statistics import HIGHER, LOWER
 
 TITLE = """# What the paper claims, and what we measured
 
-Its sections 6 to 8, its appendix A, and two sentences of its appendix on algorithms. This page is written by `make
+Its sections 6 to 8, its appendix A, and three sentences of its appendix on algorithms. This page is written by `make
 paper` from the tables in [results](results), without training anything; a test checks that it is what those tables say.
 """
 HEADLINE = Path(__file__).parent / "headline.md"

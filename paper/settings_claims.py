@@ -9,7 +9,7 @@ from typing import Any
 import eta_search
 import numpy as np
 from evidence import Evidence, earned_a_step, earned_at_the_end, shown
-from judging import NOTHING, Claim, Finding, all_of, decided, named, short
+from judging import NOTHING, SECOND, Claim, Finding, all_of, decided, named, short
 from mujoco_suite import suite_command
 from readings import FIRST, LIMITS
 from selections import ETAS, NAMES
@@ -160,10 +160,11 @@ def _collapsed(runs: Sequence[Run]) -> str:
 SETTINGS = [
     Claim(
         "sec:experiments",
-        f"It is the length of problems that makes SPPO inefficient (our test: on {named(LIMITS.tasks)} what it earns "
-        "less a step than HPI-Clip is strictly less at the registered limits than with episodes of 2048 steps)",
+        f"{SECOND} It is the length of problems that makes SPPO inefficient (our test: on {named(LIMITS.tasks)} what "
+        "it earns less a step than HPI-Clip is strictly less at registered limits than with episodes of 2048 steps)",
         length_matters,
         f"{READINGS_COMMAND}; {suite_command(LIMITS.tasks, LIMITS.algorithms)}",
+        by_us=True,
     ),
     Claim(
         "ap:algorithm-details",

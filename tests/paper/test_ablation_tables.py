@@ -96,8 +96,8 @@ def test_settings_in_columns(tmp_path):
         assert [f"{axes.get_title(loc='left')}-v5" for axes in figures[name].axes] == list(tasks)
         assert [tick.get_text() for tick in figures[name].axes[0].get_xticklabels()] == [f"{v:g}" for v in values]
     assert all(caption(name) for name in figures)
-    assert verdict_of(evidence, "a longer comparison horizon is worse").verdict == HOLDS
-    assert verdict_of(evidence, "every longer comparison horizon is worse").verdict == HOLDS
+    assert verdict_of(evidence, "longest comparison horizon is worse than the shortest").verdict == HOLDS
+    assert verdict_of(evidence, "environments a longer comparison horizon is worse").verdict == HOLDS
     assert verdict_of(evidence, "interpolates between").verdict == HOLDS
     assert verdict_of(evidence, "T_C as long as the task is SPPO").verdict == HOLDS, "4402 at T_C = 2048 and for SPPO"
     assert verdict_of(evidence, "1.5 does best").verdict == HOLDS
@@ -110,7 +110,7 @@ def test_one_task_is_not_most_of_them(tmp_path):
     for eta in ETAS[:2]:
         level(TUNED_ON[0], "hpi", 100 * eta, tmp_path, eta=eta)
     evidence = recorded_evidence(tmp_path)
-    worse = verdict_of(evidence, "a longer comparison horizon is worse")
+    worse = verdict_of(evidence, "longest comparison horizon is worse than the shortest")
     assert worse.verdict == UNKNOWN
     assert "strictly higher than at 1 at 16" in worse.numbers
     assert verdict_of(evidence, "interpolates between").verdict == FAILS
@@ -125,7 +125,7 @@ def test_a_longer_horizon_that_is_better(tmp_path, risen, verdict):
         for i, horizon in enumerate(HORIZONS):
             height = 5000 - 100 * i + (100 + risen if i == 3 and task != SHOWN[0] else 0)
             level(task, "hpi-clip", height, tmp_path, comparison_horizon=horizon)
-    found = verdict_of(recorded_evidence(tmp_path), "every longer comparison horizon is worse")
+    found = verdict_of(recorded_evidence(tmp_path), "environments a longer comparison horizon is worse")
     assert found.verdict == verdict
     assert found.numbers.count("lower at 5 of 6") == 2
 

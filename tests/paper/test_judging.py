@@ -104,6 +104,21 @@ def test_more_often_higher_by_a_sign_test(words, verdict):
     assert judging.more_often_higher({f"task{i}-v5": word for i, word in enumerate(words)}).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([HIGHER] * 6 + [OVERLAPS], judging.BY_SEEDS),  # 7 of 7 would pass
+        ([HIGHER] * 4, judging.BY_TEST),
+        ([HIGHER] * 6 + [LOWER] * 5 + [OVERLAPS] * 2, judging.BY_TEST),  # 8 of 13: 0.29
+        ([HIGHER] * 8 + [LOWER] * 2 + [OVERLAPS, SETTLED], judging.BY_SEEDS),  # 9 of 11: 0.033
+        ([HIGHER] * 8 + [LOWER] * 2 + [SETTLED] * 2, judging.BY_TEST),  # 8 of 10: 0.055
+    ],
+)
+def test_more_seeds_tell_only_what_they_could_make_pass(words, why):
+    finding = judging.more_often_higher({f"task{i}-v5": word for i, word in enumerate(words)})
+    assert (finding.verdict, finding.why) == (UNKNOWN, why)
+
+
 def interval(low, high, n):
     return Interval((low + high) / 2, low, high, n, "made up", 0.95)
 
@@ -181,6 +196,9 @@ def test_circle():
     assert verdict(hpi_clip=[good] * 5, hpi=[good, good, good, bad, bad]) == UNKNOWN, "an interval across the threshold"
     assert verdict(last=END - 1, hpi_clip=[good] * 5, hpi=[good] * 5) == UNKNOWN, "not the end of training"
     assert verdict(hpi_clip=[good] * 5) == verdict(sppo=[good] * 5) == verdict() == UNKNOWN
+    by_last = {**table_at(END, good["points"]), "returned": ["last"] * len(good["points"])}
+    runs = [(NT[0], "sppo", [table_at(END, **bad), by_last], [])] * 3
+    assert "SPPO: 0 of 3 runs, by the last policy 3 of 3; " in behaviour.circle(made_up(runs)).numbers
 
 
 def test_more_even():

@@ -91,6 +91,11 @@ def test_the_readme_says_what_the_page_says(page, readme):
     assert " ".join(headline(Evidence()).split()) in readme, "README's paragraph is not that of RESULTS.md: copy it"
     (counts,) = re.findall(r"^Of (\d+ claims \d+ hold, \d+ do not, \d+ cannot be told)", page, re.MULTILINE)
     assert f"of {counts}" in readme
+    parts = [list(map(int, row[1:])) for row in rows_with(page, 5) if all(cell.isdigit() for cell in row[1:])]
+    (theory, all_hold, *_), experiments = parts[0], [sum(column) for column in zip(*parts[1:], strict=True)]
+    assert theory == all_hold
+    said = f"{theory} of these are mathematics, and all of them hold; of the {experiments[0]} about experiments"
+    assert f"{said} {experiments[1]} do." in readme
 
 
 COUNTS = {
