@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import mdcontest as mdc
 from mdcontest import stationary
+from mdcontest.cli import main
 from mdcontest.rational import _solve_integers
 from strategies import contests, contests_with_rules, dense_transitions, seeds
 
@@ -327,3 +328,31 @@ def test_sparse_stationary_agrees_with_elimination(contest):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stationary, "ELIMINATION_STATES", 1)
         np.testing.assert_allclose(stationary.solved_within(contest, rule)[0], by_elimination, atol=1e-12)
+
+
+@pytest.fixture
+def hidden_by_rounding():
+    """M = [[0, 256], [-256, 0]] by features of up to 2^60, whose products of 2^120 round by far more than 256."""
+    b = 2.0**60
+    margin = mdc.margins.LowRank([[1, 1], [b, b + 256]], [[0, 1], [-1, 0]])
+    assert margin.noise > margin.bound == 256
+    return mdc.Contest(np.ones((1, 2, 1)), [1.0], margin)
+
+
+def test_rationals_have_no_rounding_that_could_hide_a_gap(hidden_by_rounding):
+    """The second action loses 256 to the first; in floating point nobody could tell."""
+    rule = np.array([[0.0, 1.0]])
+    proof = mdc.Certificate(rule, np.zeros(1), -0.0)
+    claim = mdc.Solution(rule, rule, 0.0, proof, mdc.Status.SOLVED, "forged", "forged", 1e-9)
+    assert mdc.verify(hidden_by_rounding, claim)
+    report = mdc.verify(hidden_by_rounding, claim, exact=True)
+    assert (report.holds, report.gap, report.faults) == (False, 256, ("claimed gap is off by 1",))
+    honest = mdc.solve(hidden_by_rounding)
+    assert honest.gap >= 128, "half of what can be lost, and what rounding hides on top"
+    assert mdc.verify(hidden_by_rounding, honest, exact=True)
+
+
+def test_what_is_solved_without_preferences_says_so(hidden_by_rounding, tmp_path, capsys):
+    hidden_by_rounding.save(tmp_path / "contest.json")
+    assert main(["solve", str(tmp_path / "contest.json")]) == 0
+    assert "status   solved: No margin exceeds the rounding of its own terms" in capsys.readouterr().out

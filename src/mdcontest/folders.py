@@ -11,6 +11,8 @@ from typing import IO
 
 from mdcontest.errors import BusyError, InputError
 
+LOCK = ".lock"
+"""What a process holds that writes in a folder, empty; it stays when the process is gone."""
 PAUSE = 0.1
 """Seconds between two attempts at a lock."""
 TAKEN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
@@ -25,7 +27,7 @@ def make_folder(path: Path, parents: bool = True) -> None:
         raise InputError(f"cannot make the folder {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def lock_folder(path: Path, name: str = ".lock", doing: str = "training in", patience: float = 0.0) -> IO[bytes] | None:
+def lock_folder(path: Path, name: str = LOCK, doing: str = "training in", patience: float = 0.0) -> IO[bytes] | None:
     """Held until it is closed; the system lets go of it when the process ends, however it ends.
 
     `doing` is what another process would be at; for `patience` seconds it is waited for.
@@ -35,7 +37,7 @@ def lock_folder(path: Path, name: str = ".lock", doing: str = "training in", pat
     except ImportError:  # no such locks here
         return None
     try:
-        file = open(path / name, "wb")  # noqa: SIM115
+        file = open(path / name, "ab")  # noqa: SIM115 (as it is, should it be somebody else's)
     except OSError as error:
         raise InputError(f"cannot write {path / name}: {error.strerror}") from None
     until = time.monotonic() + patience

@@ -111,7 +111,7 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
     excess = float((_product(contest, x) + gained + rounding).max())
     off = float(np.abs(x_rule - x).sum()) + within
     gap: float | Fraction = excess + contest.margin.bound * off
-    if exact and np.isfinite(proof.h).all():
+    if in_rationals := exact and bool(np.isfinite(proof.h).all()):  # no rounding is left to let pass
         gap = exact_gap_bound(contest, solution.rule, proof.h)
     residuals |= {
         "flow": float(np.abs(_arrives(contest, x) - proof.x.sum(axis=1)).sum()),
@@ -119,7 +119,7 @@ def verify(contest: Contest, solution: Solution, tol: float = 1e-8, exact: bool 
         "mass": float(abs(x.sum() - 1)),
         "occupancy": float(np.maximum(off, np.abs(x_rule - solution.occupancy.reshape(-1)).sum() + within)),
         "inequality": _above(excess + proof.kappa) / scale,
-        "claimed gap": _above(_float(gap) - solution.gap) / scale,
+        "claimed gap": _above(_float(gap) - solution.gap) / (contest.margin.bound or 1.0 if in_rationals else scale),
     }
     # Written so that NaN is a fault: it is not at most anything.
     faults = [f"{name} is off by {value:.3g}" for name, value in residuals.items() if not value <= tol]

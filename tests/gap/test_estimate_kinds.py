@@ -148,3 +148,30 @@ def test_a_policy_does_not_draw_the_environments_numbers():
     seen, drawn = np.array([(z.obs[0, 0], z.action[0, 0]) for z in first]).T
     assert not np.any(seen == drawn)
     assert abs(np.corrcoef(seen, drawn)[0, 1]) < 0.4
+
+
+# --- a policy that was trained on something else -----------------------------------------------------------
+
+
+def trained(task, returned):
+    """Some iterations with steps so large that iterates differ."""
+    settings = {"num_steps": 64, "minibatches": 2, "epochs": 4, "learning_rate": 0.05, "anneal": False}
+    return HPIClip(task, 0, returned=returned, **settings).learn(6 * 64, progress=False)
+
+
+def test_a_policy_trained_on_another_margin_is_judged_in_the_judges_contest():
+    """Its own task has no finite model: what that is of does not go with the margin."""
+    task = corridor()
+    agent = trained(task.with_margin(RewardDifference(lambda z: 1.0 * (z.obs == 1))), "mixture")
+    found = estimate_gap(task, agent, **FAST)
+    assert found.exact == mdc.optimality_gap(task.contest(), agent.decision_rule(task))
+
+
+@pytest.mark.parametrize("returned", ["last", "mixture"])
+def test_in_another_world_no_average_of_a_mixture_is_known_exactly(returned):
+    """Iterates are drawn by how long their episodes are at home; a single policy does the same everywhere."""
+    home, abroad = (tasks.make("RPSCorridor", slip=slip, end=end) for slip, end in ((0.9, 0.3), (0.0, 0.02)))
+    agent = trained(home, returned)
+    exact = estimate_gap(abroad, agent, **FAST).exact
+    assert exact == (None if returned == "mixture" else mdc.optimality_gap(abroad.contest(), agent.decision_rule()))
+    assert estimate_gap(tasks.make("RPSCorridor", slip=0.9, end=0.3), agent, **FAST).exact is not None, "made alike"

@@ -81,8 +81,9 @@ STEP_FAULTS = {
     "both infinities": (put(0, np.array([-np.inf, np.inf])), "entry 0 of the observation is -inf"),
     "NaN reward": (put(1, np.nan), "the reward is nan"),
     "infinite reward": (put(1, np.inf), "the reward is inf"),
-    "no reward": (put(1, None), "the environment raised TypeError"),
-    "text for a reward": (put(1, "much"), "the environment raised ValueError"),
+    "no reward": (put(1, None), "the reward is None, it must be one number at"),
+    "text for a reward": (put(1, "much"), "the reward is 'much', it must be one number at"),
+    "two rewards": (put(1, np.ones(2)), r"the reward is array\(\[1., 1.\]\), it must be one number at"),
     "raises": (fail, "the environment raised ZeroDivisionError: the motor is stuck"),
     "raises in lines": (fail_in_lines, "the environment raised ValueError: the motor is stuck at"),
     "leaves": (leave, "the environment raised SystemExit: 0"),
@@ -102,7 +103,7 @@ STEP_FAULTS = {
     "no info": (put(4, None), r"the info of step \d+ is None, it must be a dictionary"),
     "two ends": (put(2, np.array([True, False])), r"terminated is array\(\[ True, False\]\), it must be one tr"),
     "a list of cuts": (put(3, [False, False]), r"truncated is \[False, False\], it must be one truth value"),
-    "four values": (lambda seen: seen.pop(), "the environment raised ValueError"),
+    "four values": (lambda seen: seen.pop(), r"step must return \(obs.*, it returned 4 values at"),
 }
 RESET_FAULTS = {
     "NaN at reset": lambda obs: obs * np.nan,

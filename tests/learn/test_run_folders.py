@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -259,3 +260,67 @@ def test_an_agent_whose_folder_was_removed_goes_on_there(tmp_path):
     assert loaded.num_timesteps == 4 * ITERATION
     assert repr(loaded.mixture) == "Mixture(4 iterates)"
     assert description(tmp_path / "run")["status"] == "finished"
+
+
+# --- folders that hold something else ----------------------------------------------------------------------
+
+
+def everything_in(folder):
+    return {path.relative_to(folder): path.is_file() and path.read_bytes() for path in sorted(folder.rglob("*"))}
+
+
+@pytest.mark.parametrize("how", ["learn", "save"])
+@pytest.mark.parametrize("name", ["progress.csv", "episodes.csv", "iterates.f32", "cloning.f32", "checkpoints/mine"])
+def test_somebody_elses_files_are_not_written_over(name, how, tmp_path):
+    """Stable-Baselines3 calls its log progress.csv as well."""
+    theirs = {".notes.tmp": "notes", ".thesis.tmp/chapter": "1", name: "theirs"}
+    for other, content in theirs.items():
+        (tmp_path / other).parent.mkdir(exist_ok=True)
+        (tmp_path / other).write_text(content)
+    before, agent = everything_in(tmp_path), new_agent()
+    with pytest.raises(InputError, match=f"holds no run, but has {name.partition('/')[0]}, which one would write over"):
+        agent.learn(ITERATION, False, folder=tmp_path) if how == "learn" else agent.save(tmp_path)
+    assert everything_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("how", ["learn", "save"])
+def test_what_a_run_does_not_write_stays(how, tmp_path):
+    (tmp_path / ".thesis.tmp").mkdir()
+    (tmp_path / ".thesis.tmp" / "chapter").write_text("1")
+    (tmp_path / ".lock-of-mine").write_text("")
+    agent = new_agent()
+    agent.learn(ITERATION, False, folder=tmp_path) if how == "learn" else agent.save(tmp_path)
+    assert (tmp_path / ".thesis.tmp" / "chapter").read_text() == "1"
+    assert load_agent(tmp_path).num_timesteps == (ITERATION if how == "learn" else 0)
+
+
+def test_a_lock_of_somebody_else_keeps_its_content(tmp_path):
+    (tmp_path / ".lock").write_text("of another program")
+    new_agent().learn(ITERATION, False, folder=tmp_path)
+    assert (tmp_path / ".lock").read_text() == "of another program"
+
+
+def test_checkpoints_without_their_run_are_not_mixed_with_others(tmp_path):
+    """Newer ones would go on being the newest, and the new run's own be removed as old."""
+    interrupted(tmp_path)
+    (tmp_path / "run.json").unlink()
+    before = everything_in(tmp_path)
+    with pytest.raises(InputError, match=r"has no run.json, but the checkpoint 00000001 of a run .* remove the folder"):
+        new_agent().learn(3 * ITERATION, False, folder=tmp_path)
+    assert everything_in(tmp_path) == before
+    shutil.rmtree(tmp_path / "checkpoints")
+    new_agent().learn(3 * ITERATION, False, folder=tmp_path)
+    assert load_agent(tmp_path).num_timesteps == 3 * ITERATION
+
+
+def test_a_process_that_was_killed_before_its_first_description_is_no_obstacle(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "mdcontest.learn.runs.RunFolder.write", lambda *_, **__: stop_after(0)(None, SimpleNamespace(iteration=0))
+        )
+        with pytest.raises(KeyboardInterrupt):
+            new_agent().learn(2 * ITERATION, False, folder=tmp_path)
+    assert (tmp_path / "checkpoints" / "00000000").is_dir()
+    assert not (tmp_path / "run.json").exists()
+    new_agent().learn(2 * ITERATION, False, folder=tmp_path)
+    assert load_agent(tmp_path).num_timesteps == 2 * ITERATION

@@ -4,13 +4,16 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 
+from mdcontest.errors import RunError
 from mdcontest.gap import estimate_gap
 from mdcontest.learn import HPIClip, load_agent
 from mdcontest.learn.evaluate import evaluate
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.play import play_episode
 from mdcontest.tasks import Task, load_environment, reward_difference, save_environment
+from mdcontest.tasks.environments import step_limit
 from mdcontest.tasks.state import reset
 from tiny_runs import stop_after
 
@@ -195,3 +198,65 @@ def test_spaces_that_an_environment_made_for_itself_are_left_alone():
     assert env.observation_space is not Line.observation_space
     made = Line()
     assert Task(lambda: made, reward_difference()).make_env().action_space is made.action_space
+
+
+# --- limits within limits, and what older environments return ------------------------------------------------
+
+
+class Cuts(TimeLimit):
+    """A limit of somebody's own."""
+
+
+@pytest.mark.parametrize("kinds", [(TimeLimit, TimeLimit), (Cuts,), (TimeLimit, Cuts), ()])
+def test_a_horizon_goes_before_every_limit(kinds):
+    def made():
+        env = Line()
+        for kind, limit in zip(kinds, (5, 9), strict=False):
+            env = kind(env, limit)
+        return env
+
+    task = Task(made, reward_difference(), horizon=12, name="cut")
+    assert HPIClip(task, 0, **TINY).learn(40, False).recent[0][1] == 12
+    env = task.make_env(horizon=3)
+    assert (step_limit(env), play_episode(task, Half(), env, 0).length) == (3, 3)
+    assert step_limit(made()) == (5 if kinds else None)
+
+
+class Old(Line):
+    """As Gym was before its version 0.26."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+class OldSteps(Line):
+    def step(self, action):
+        obs, reward, _, _, info = super().step(action)
+        return obs, reward, False, info
+
+
+class RewardInArray(Line):
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        return obs, np.array([reward]), *rest
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Old, r"reset must return \(observation, info\), it returned array"),
+        (OldSteps, "step must return .*, it returned 4 values at step 1"),
+    ],
+)
+def test_what_older_environments_return_is_told(kind, said):
+    task = Task(kind, reward_difference(), name=kind.__name__)  # with a limit Gymnasium's own wrapper would complain
+    with pytest.raises(RunError, match=said):
+        HPIClip(task, 0, **TINY).learn(40, False)
+    with pytest.raises(RunError, match=said):
+        play_episode(task, Half(), task.make_env(), 0)
+
+
+def test_a_reward_in_an_array_of_one_is_a_number():
+    plain, boxed = (HPIClip(on(kind), 0, **TINY).learn(80, False) for kind in (Line, RewardInArray))
+    assert same_parameters(plain, boxed)
+    assert play_episode(on(RewardInArray), Half(), RewardInArray(), 0, max_steps=3).outcomes.reward.shape == (3,)

@@ -212,7 +212,7 @@ def _describe(contest: mdc.Contest, solution: mdc.Solution) -> str:
     lines = [
         str(contest),
         f"solver   {solution.solver}: {solution.why}",
-        f"status   {solution.status}: {solution.status.advice}",
+        f"status   {solution.status}: {_advice(contest, solution)}",
         f"gap      {solution.gap:.3g}, which is {relative:.3g} of the margin's bound {contest.margin.bound:.6g}",
     ]
     if contest.num_states > MAX_TABLE_STATES:
@@ -226,6 +226,13 @@ def _describe(contest: mdc.Contest, solution: mdc.Solution) -> str:
         shares = "  ".join(f"{p:{w}.4f}" for p, w in zip(solution.rule[s], columns, strict=True))
         lines.append(f"{name.ljust(width)}  {solution.occupancy[s].sum():8.4f}  {shares}")
     return "\n".join(lines)
+
+
+def _advice(contest: mdc.Contest, solution: mdc.Solution) -> str:
+    """What the status means; a contest without preferences is solved whatever rounding leaves of the gap."""
+    if solution.status == mdc.Status.SOLVED and solution.gap > solution.tol * contest.margin.bound:
+        return "No margin exceeds the rounding of its own terms: nothing is preferred, and every rule is a solution."
+    return solution.status.advice
 
 
 def _printable(name: str) -> str:

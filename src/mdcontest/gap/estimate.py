@@ -20,6 +20,7 @@ from mdcontest.learn.margins import require_readable
 from mdcontest.learn.past import PastPolicy
 from mdcontest.learn.play import Player, Trajectories, sample_trajectories
 from mdcontest.learn.policy import Policy
+from mdcontest.learn.returned import ActingPolicy
 from mdcontest.margins import Classes, LowRank, RewardDifference, Signs
 from mdcontest.preferences.asked import AskedMargin
 from mdcontest.preferences.learned import LearnedMargin
@@ -219,7 +220,18 @@ def _horizon(player: Player, horizon: int | None) -> int | None:
 
 
 def _exact(task: Task, player: Player) -> float | None:
-    rule = getattr(player, "decision_rule", None)
-    if task.model is None or rule is None:
+    """In the finite contest of the task that judges; a policy may have been trained on another margin, or world.
+
+    The lengths of episodes by which a mixture draws its iterates are those of the world it was trained in. In another
+    one it is not their average that is played.
+    """
+    acting: Any = player.returned if isinstance(player, Agent) else player
+    if task.model is None or not callable(getattr(acting, "decision_rule", None)):
         return None
-    return float(optimality_gap(task.contest(), rule()))
+    if not isinstance(acting, ActingPolicy):
+        rule = acting.decision_rule()
+    elif acting.is_mixture and not acting.task.is_same_world(task):
+        return None
+    else:
+        rule = acting.decision_rule(task)
+    return float(optimality_gap(task.contest(), rule))

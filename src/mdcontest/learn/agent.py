@@ -288,12 +288,12 @@ class Agent:
         self._require_open()
         return self.returned.draw_policy()
 
-    def decision_rule(self) -> Array:
-        """d(a|s) of the returned policy over the states of the task's finite model, shape [S, A].
+    def decision_rule(self, task: Task | None = None) -> Array:
+        """d(a|s) of the returned policy over the states of the finite model of its task, or of another, shape [S, A].
 
-        Of a mixture that is the rule whose occupancy is the exact average of the iterates' occupancies.
+        Of a mixture that is the rule whose occupancy is the exact average of the iterates' occupancies there.
         """
-        return self.returned.decision_rule()
+        return self.returned.decision_rule(task)
 
     def seed_predictions(self, seed: int) -> None:
         """Make the draws of `predict` start anew from a seed."""

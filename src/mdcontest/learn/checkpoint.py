@@ -30,6 +30,8 @@ from mdcontest.errors import FileFormatError, RunError
 from mdcontest.files import sync_folder, to_json
 
 FORMAT = "mdcontest/checkpoint"
+CHECKPOINTS = "checkpoints"
+"""The folder of them within a run's."""
 ARRAYS, STATE, SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
 MARK = "__array__"
 """The key that stands for an array in the JSON."""
@@ -57,7 +59,7 @@ def write_checkpoint(run: Path, number: int, record: dict[str, Any]) -> Path:
             )
     files = {ARRAYS: safetensors.numpy.save(arrays), STATE: to_json(FORMAT, state).encode()}
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
-    folder = run / "checkpoints"
+    folder = run / CHECKPOINTS
     target = _free_name(folder, number)
     temporary = folder / f".{target.name}.tmp"
     try:
@@ -95,11 +97,12 @@ def _free_name(folder: Path, number: int) -> Path:
     It comes after those that are there: a name that was freed by pruning would make it the oldest, and the next to go.
     """
     name = f"{number:08d}"
-    taken = [_order(entry) for entry in list_checkpoints(folder.parent) if entry.name.split(".")[0] == name]
+    taken = [order(entry) for entry in list_checkpoints(folder.parent) if entry.name.split(".")[0] == name]
     return folder / (f"{name}.{max((again for _, again in taken)) + 1}" if taken else name)
 
 
-def _order(checkpoint: Path) -> tuple[int, int]:
+def order(checkpoint: Path) -> tuple[int, int]:
+    """The iteration it was made at, and how many of that iteration were there."""
     number, _, again = checkpoint.name.partition(".")
     return int(number), int(again or 0)
 
@@ -107,10 +110,10 @@ def _order(checkpoint: Path) -> tuple[int, int]:
 def list_checkpoints(run: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
     try:
-        found = [entry for entry in (run / "checkpoints").iterdir() if NAME.fullmatch(entry.name)]
+        found = [entry for entry in (run / CHECKPOINTS).iterdir() if NAME.fullmatch(entry.name)]
     except OSError:
         return []
-    return sorted(found, key=_order)
+    return sorted(found, key=order)
 
 
 def identity(checkpoint: Path) -> str:

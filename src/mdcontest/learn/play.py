@@ -10,7 +10,7 @@ import numpy as np
 
 from mdcontest.arrays import Array, Ints, is_whole
 from mdcontest.errors import InputError, RunError
-from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
+from mdcontest.learn.steps import fault, read_info, read_step, require_finite
 from mdcontest.outcomes import Outcomes, concatenate
 from mdcontest.tasks import Task
 from mdcontest.tasks.environments import step_limit
@@ -89,13 +89,13 @@ def play_episode(
             watch()
         action, step = act(obs, before), len(rows) + 1
         try:
-            obs, reward, terminated, truncated, info = env.step(int(action) if actions.discrete else np.array(action))
-            terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
-            after = _copied(task, reader.flatten(obs), float(reward), step)
+            answer = env.step(int(action) if actions.discrete else np.array(action))
+            obs, reward, terminated, truncated, info = read_step(answer)
+            after = _copied(task, reader.flatten(obs), reward, step)
             kept = [read_info(task, info, key, step) for key in task.info_keys]
         except RAISED as error:
             raise fault(task, step, error) from error
-        rows.append((before, action, float(reward), after, kept))
+        rows.append((before, action, reward, after, kept))
         before = after
     flat, taken, rewards, following, infos = zip(*rows, strict=True)
     info_arrays = {key: _stacked(task, key, [entry[i] for entry in infos]) for i, key in enumerate(task.info_keys)}

@@ -93,9 +93,9 @@ class ActingPolicy(ABC):
             return kept
         return np.where(starts.reshape(-1), self.mixture.draw(self._rng, size), kept)
 
-    def decision_rule(self) -> Array:
+    def decision_rule(self, task: Task | None = None) -> Array:
         """See `Agent.decision_rule`."""
-        model = self.task.finite_model()
+        model = (task or self.task).finite_model()
         if not self.is_mixture:
             return self.policy.probabilities(model.observations)
         stored = self.iterates

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mdcontest.arrays import Array, Ints
 from mdcontest.errors import InputError, RunError
 from mdcontest.learn.policy import Moments, Policy
-from mdcontest.learn.steps import fault, read_flag, read_info, require_finite
+from mdcontest.learn.steps import fault, read_info, read_step, require_finite
 from mdcontest.outcomes import Outcomes
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task, load_environment, save_environment
@@ -120,10 +120,8 @@ class Collector:
         """Step one environment, store what came of it, and start a new episode where this one has ended."""
         env = self.envs[i]
         try:
-            observation, reward, terminated, truncated, info = env.step(self.actions.to_env(action))
+            observation, reward, terminated, truncated, info = read_step(env.step(self.actions.to_env(action)))
             obs = self.observations.flatten(observation)
-            reward = float(reward)
-            terminated, truncated = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
         except RAISED as error:
             raise fault(self.task, step, error) from error
         # A sum of squares is finite only if each term is; one that overflows is looked at again, entry by entry.

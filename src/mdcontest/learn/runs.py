@@ -20,9 +20,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mdcontest.errors import BusyError, FileFormatError, InputError
 from mdcontest.files import read_record, write_record
-from mdcontest.folders import lock_folder, make_folder
+from mdcontest.folders import LOCK, lock_folder, make_folder
 from mdcontest.learn import cloning, iterates
-from mdcontest.learn.checkpoint import identity, newest_identity, write_checkpoint
+from mdcontest.learn.checkpoint import CHECKPOINTS, identity, list_checkpoints, newest_identity, order, write_checkpoint
 from mdcontest.learn.export import export_logs
 from mdcontest.learn.logs import Logs, Progress
 from mdcontest.learn.margins import keep_margin, run_task_record
@@ -38,6 +38,8 @@ MAX_BYTES = 1 << 24
 JUDGED_BY_RETURN = "judged_by_return"
 """The entry of run.json that says whether returns say how good the run's policies are; older runs have none."""
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
+WRITTEN = (Logs.PROGRESS, Logs.EPISODES, iterates.FILE, cloning.FILE, CHECKPOINTS)
+"""What a run begins anew in its folder, whatever is there under these names."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,13 @@ class RunFolder:
         """Take the folder for this process, or say who has it or why it is not this agent's."""
         if self.path not in agent.known_checkpoints:
             require_own(agent, self.path)  # somebody else's, whether it is being trained or not
+        is_ours = require_free(agent, self.path)
         self._lock = lock_folder(self.path)
         try:
             require_own(agent, self.path)  # with the folder locked: another process may just have finished
-            remove_leftovers(self.path)
-            remove_leftovers(self.path / "checkpoints")
+            if is_ours:
+                remove_leftovers(self.path)
+                remove_leftovers(self.path / CHECKPOINTS)
             self.logs = Logs(self.path, self._log_lengths, self.tensorboard, agent.num_timesteps)
         except BaseException:
             self.close()
@@ -170,6 +174,25 @@ def require_own(agent: Agent, path: Path) -> None:
         raise BusyError(f"the run in {path} has gone on since this agent was loaded; load it again")
 
 
+def require_free(agent: Agent, path: Path) -> bool:
+    """Whether the folder is one of runs; an error if it is none, but has in it what a run would write over.
+
+    A process that was killed before it could write run.json leaves a lock, logs and at most its first checkpoint.
+    """
+    if (path / DESCRIPTION).exists():
+        return True
+    if later := [entry for entry in list_checkpoints(path) if order(entry)[0] > agent.learner.iteration]:
+        raise InputError(
+            f"{path} has no {DESCRIPTION}, but the checkpoint {later[-1].name} of a run that had one: put it back, or "
+            f"remove the folder {CHECKPOINTS} there, or name another folder"
+        )
+    if (path / LOCK).exists():
+        return True
+    if taken := [name for name in WRITTEN if (path / name).exists()]:
+        raise InputError(f"{path} holds no run, but has {taken[0]}, which one would write over; name another folder")
+    return False
+
+
 def write_agent(agent: Agent, path: Path, log_lengths: dict[str, int] | None) -> None:
     """A checkpoint of the agent, remembered as the newest it knows of in that folder."""
     record = agent_record(agent) | {"logs": log_lengths}
@@ -181,6 +204,7 @@ def save_copy(agent: Agent, path: Path) -> None:
     """Everything about an agent in a folder of its own; the agent goes on where it was."""
     make_folder(path)
     own = agent._folder if agent.is_run_of(path) else None
+    require_free(agent, path)
     lock = None if own and agent.is_learning else lock_folder(path)  # in a callback the folder is this agent's already
     try:
         require_own(agent, path)

@@ -31,6 +31,27 @@ def read_info(task: Task, info: Any, key: str, step: int) -> Array:
     return np.array(value, float)
 
 
+def read_step(answer: Any) -> tuple[Any, float, bool, bool, Any]:
+    """What `step` returned, whose observation and info are looked at later."""
+    if not (isinstance(answer, tuple | list) and len(answer) == 5):
+        held = f"{len(answer)} values" if isinstance(answer, tuple | list) else f"a {type(answer).__name__}"
+        raise InputError(f"step must return (observation, reward, terminated, truncated, info), it returned {held}")
+    observation, reward, terminated, truncated, info = answer
+    ended = read_flag(terminated, "terminated"), read_flag(truncated, "truncated")
+    return observation, _read_reward(reward), *ended, info
+
+
+def _read_reward(value: Any) -> float:
+    """One number, in an array of one, too, as flags may be."""
+    if isinstance(value, float):  # NumPy's doubles are, too
+        return float(value)
+    try:
+        found: Any = np.asarray(value).item()
+        return float(found)
+    except (TypeError, ValueError):
+        raise InputError(f"the reward is {value!r:.60}, it must be one number") from None
+
+
 def read_flag(value: Any, name: str) -> bool:
     """`terminated` or `truncated` of a step."""
     if value is True or value is False:  # nearly always, and this is asked twice a step

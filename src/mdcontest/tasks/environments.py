@@ -19,25 +19,26 @@ from mdcontest.tasks.faults import RAISED, one_line, told
 
 
 def limited(env: Any, limit: int) -> Any:
-    """The environment cut off after `limit` steps, whatever limit it came with."""
-    if (found := _time_limit(env)) is None:
-        return TimeLimit(env, limit)
-    found._max_episode_steps = limit
-    return env
+    """The environment cut off after `limit` steps, whatever limits it came with."""
+    found = _time_limits(env)
+    for layer in found:
+        layer._max_episode_steps = limit
+    return env if found else TimeLimit(env, limit)
 
 
 def step_limit(env: Any) -> int | None:
     """Steps after which an environment cuts its episodes off; None where it does not."""
-    found = _time_limit(env)
-    return None if found is None else found._max_episode_steps
+    return min((layer._max_episode_steps for layer in _time_limits(env)), default=None)
 
 
-def _time_limit(env: Any) -> TimeLimit[Any, Any] | None:
+def _time_limits(env: Any) -> list[TimeLimit[Any, Any]]:
+    """All of them: one made around `gymnasium.make` has that one's own limit inside."""
+    found = []
     while env is not env.unwrapped:
-        if type(env) is TimeLimit:
-            return env
+        if isinstance(env, TimeLimit):
+            found.append(env)
         env = env.env
-    return None
+    return found
 
 
 def with_own_spaces(env: Any) -> Any:

@@ -38,7 +38,10 @@ def reset(env: Any, seed: int | None) -> Any:
     if seed is not None:
         for space in _spaces(env):
             space.seed(seed)  # and its parts, each with another seed that follows from it
-    return env.reset(seed=seed)[0]
+    answer = env.reset(seed=seed)
+    if not (isinstance(answer, tuple | list) and len(answer) == 2):
+        raise InputError(f"reset must return (observation, info), it returned {answer!r:.60}")
+    return answer[0]
 
 
 def save_environment(env: Any) -> list[State] | None:

@@ -154,6 +154,12 @@ class Task:
         """
         return self.__dict__.get("_is_registered", False)
 
+    def is_same_world(self, other: Task) -> bool:
+        """Whether episodes go the same way in both, whatever their margins: the same environment, or made alike."""
+        if self.is_registered and other.is_registered and self.name == other.name:
+            return self.settings == other.settings
+        return (self.env, dict(self.env_settings)) == (other.env, dict(other.env_settings))
+
     @property
     def true(self) -> Task:
         """The task with its own margin, for judging what was trained on a learned one."""
