@@ -9,6 +9,11 @@ from typing import Any, overload
 from mdcontest.errors import InputError
 
 
+def printable(name: str) -> str:
+    """A name from a file without what would move a terminal's cursor, or turn its text round."""
+    return "".join(letter if letter.isprintable() else "�" for letter in name)
+
+
 class Names(Sequence[str]):
     """A sequence of texts that compares equal to a list of the same texts."""
 

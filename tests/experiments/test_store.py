@@ -11,6 +11,7 @@ from mdcontest.experiments.engine import note_failure
 from mdcontest.experiments.jobs import Ending, Job
 from mdcontest.experiments.store import GAPS_COLUMNS, RUNS_COLUMNS, Store
 from mdcontest.experiments.stored import Run
+from mdcontest.gap.bracket import GapBracket, Measured
 from mdcontest.learn import PPO, HPIClip, load_agent
 from mdcontest.tables import read_table
 from report.stores import write_run
@@ -199,7 +200,16 @@ def test_a_damaged_file_that_can_be_done_without_is_told_from_the_others(name, c
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("task", 3), ("algorithm", None), ("seed", "x"), ("settings", 1), ("versions", 5), ("steps_asked", None)],
+    [
+        ("task", 3),
+        ("task", {"name": "RPSCorridor", "settings": {}, "margin": ["x"]}),
+        ("error", {"what": "x"}),
+        ("algorithm", None),
+        ("seed", "x"),
+        ("settings", 1),
+        ("versions", 5),
+        ("steps_asked", None),
+    ],
 )
 def test_a_description_that_is_wrong(key, value, copied):
     change(copied / "PPO1", **{key: value})
@@ -208,7 +218,23 @@ def test_a_description_that_is_wrong(key, value, copied):
     assert "PPO1" in store.problems[0]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "damage", json.dumps(GAP), json.dumps(GAP | {"lower": "x"})])
+BRACKET = GapBracket(Measured(0.1, 0.0, 0.2), None, 0.95, details={"effort": 256}).record()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "damage",
+        json.dumps(GAP),
+        json.dumps(GAP | {"lower": "x"}),
+        *(
+            json.dumps(GAP | BRACKET | {"details": {"candidates": found}})
+            for found in ([{}], ["x"], 3, [{"steps": "x"}])
+        ),
+    ],
+)
 def test_a_damaged_gap(content, copied):
     (copied / "PPO1" / "gaps").mkdir()
     (copied / "PPO1" / "gaps" / "step0000000128_mixture_00000000.json").write_text(content)

@@ -10,7 +10,7 @@ import pytest
 
 from fitted_margins import STEP, random_margin
 from mdcontest.errors import InputError
-from mdcontest.experiments.sweep import Sweep, make_sweep
+from mdcontest.experiments.sweep import Sweep, make_sweep, read_sweep
 from mdcontest.gap.curve import GapRequest
 from mdcontest.learn.spec import RunSpec
 from sweeps import OUT
@@ -55,8 +55,13 @@ def test_a_grid_of_lists():
     assert len({run.folder for run in runs}) == 3
 
 
-def test_the_grid_goes_before_the_settings():
-    runs = make_sweep({"tasks": "RPSCorridor", "settings": {"gamma": 0.5}, "grid": {"gamma": [0.9]}}).runs(OUT)
+def test_what_is_varied_is_not_fixed_as_well(tmp_path):
+    """Within a file it is a slip; by flags one asks for another sweep than the file's."""
+    with pytest.raises(InputError, match="grid varies gamma, so gamma in settings would have no effect"):
+        make_sweep({"tasks": "RPSCorridor", "settings": {"gamma": 0.5}, "grid": {"gamma": [0.9]}})
+    file = tmp_path / "study.toml"
+    file.write_text('tasks = ["RPSCorridor"]\n[settings]\ngamma = 0.5\n')
+    runs = read_sweep(file, grid={"gamma": [0.9]})[0].runs(OUT)
     assert [run.settings for run in runs] == [{"gamma": 0.9}]
 
 

@@ -199,6 +199,21 @@ def test_an_answer_under_an_id_is_revised(tmp_path):
     assert [(e.id, e.label) for e in Dataset.open(dataset.path).entries()] == [("q1", "second")]
 
 
+@pytest.mark.parametrize("batches", [["abc"], ["a", "bc"], ["a", "c", "b"], ["c", "b", "a"], ["b", "ac"], ["cb", "a"]])
+def test_the_newest_answer_counts_also_where_it_repeats_an_older_one(batches, tmp_path):
+    """first, second, first: whatever comes when, the last one was first."""
+    dataset, ids = ended_and_cut_off(tmp_path / "d")
+    pair = Segment(ids[0], 0), Segment(ids[1], 0)
+    labels = {"a": ("first", 1.0), "b": ("second", 2.0), "c": ("first", 3.0)}
+    new = [
+        dataset.add_comparisons([Comparison(*pair, labels[name][0], time=labels[name][1], id="q") for name in batch])
+        for batch in batches
+    ]
+    assert new == [1] + [0] * (len(batches) - 1)
+    for seen in (dataset, Dataset.open(dataset.path)):
+        assert [(e.label, e.time) for e in seen.entries()] == [("first", 3.0)]
+
+
 def test_an_answer_is_not_revised_at_the_same_time(tmp_path):
     """Nobody could tell which of them counts; neither the alphabet nor the order of files does."""
     dataset, ids = ended_and_cut_off(tmp_path / "d")

@@ -5,19 +5,22 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from datasets import compared, damages, ended_and_cut_off, filled, task_by_hand, trajectory
 from mdcontest.errors import FileFormatError, InputError
-from mdcontest.preferences.comparison_log import ComparisonLog
+from mdcontest.preferences.comparison_log import COLUMNS, FORMAT, ComparisonLog, _columns
 from mdcontest.preferences.dataset import Dataset
 from mdcontest.preferences.references import Comparison, Segment
+from mdcontest.tables import write_table
 from sweeps import wait_until
 
 APPENDING = """
 import sys
+from dataclasses import replace
 sys.path.insert(0, sys.argv[1])
 from datasets import compared, task_by_hand, trajectory
 import numpy as np
@@ -133,3 +136,30 @@ def test_rows_about_no_steps_are_refused(tmp_path):
     log.append([Comparison(Segment("t", -1), Segment("u", 0), "first", id="x")])
     with pytest.raises(FileFormatError, match="row 0 is about no steps"):
         ComparisonLog(tmp_path / "c").entries()
+
+
+def test_nothing_is_merged_from_a_dataset_that_lost_what_was_compared(tmp_path):
+    """It could not be fitted to afterwards, and nor could the good one."""
+    good, ids = filled(tmp_path / "good", [trajectory(0), trajectory(1)])
+    good.add_comparisons(compared(ids, np.random.default_rng(0), 5))
+    lost, others = filled(tmp_path / "lost", [trajectory(2), trajectory(3)])
+    lost.add_comparisons(compared(others, np.random.default_rng(1), 5))
+    for part in (lost.path / "trajectories").iterdir():
+        part.unlink()
+    before = {path: path.read_bytes() for path in good.path.rglob("*.parquet")}
+    with pytest.raises(InputError, match=r"has comparisons of the trajectory '\w{16}', which is no longer in it"):
+        good.merge(Dataset.open(lost.path, task_by_hand()))
+    assert {path: path.read_bytes() for path in good.path.rglob("*.parquet")} == before
+    good.add_trajectories([trajectory(2), trajectory(3)])  # where they are still known, nothing is missing
+    assert good.merge(Dataset.open(lost.path, task_by_hand())) == (0, len(lost.entries()))
+    assert len(good.comparisons()) == 5 + len(lost.entries())
+
+
+@pytest.mark.parametrize("time", [float("nan"), float("inf")])
+def test_a_time_that_is_none_is_damage(time, tmp_path):
+    dataset, ids = ended_and_cut_off(tmp_path / "d")
+    (row,) = (one.checked() for one in compared(ids, np.random.default_rng(0), 1))
+    path = dataset.path / "comparisons" / "forged.parquet"
+    write_table(path, FORMAT, COLUMNS, _columns([replace(row, time=time)]))
+    with pytest.raises(FileFormatError, match=f"forged.parquet was changed or damaged: the time of row 0 is {time}"):
+        dataset.entries()

@@ -49,6 +49,18 @@ def test_errors_name_the_culprit_and_the_way_out():
         read_label(7)
 
 
+@pytest.mark.parametrize("other", [0.5, 1, "equal", None])
+def test_truth_values_mean_the_same_beside_anything(other):
+    """NumPy would make False a 0, which is no preference."""
+    beside = [] if other is None else [other]
+    np.testing.assert_array_equal(targets([True, False, np.False_, *beside])[:3], [1, 0, 0])
+
+
+def test_lists_among_labels_are_refused_in_words():
+    with pytest.raises(InputError, match="one entry a pair, got lists among them"):
+        targets([(1, 2), 3] * 10)
+
+
 def test_probabilities_in_place_of_strengths_are_noticed():
     shares = np.linspace(0, 1, 30)
     with pytest.warns(UserWarning, match="pass 2 \\* p - 1"):

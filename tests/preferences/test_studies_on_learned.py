@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn import PPO, HPIClip, load_agent
 from mdcontest.learn.loading import same_parameters
 from mdcontest.learn.spec import RunSpec
+from mdcontest.learn.spec import train as train_spec
 from mdcontest.preferences.inputs import Field
 from sweeps import one_clear_line
 
@@ -161,12 +163,14 @@ def test_sweep_judged_by_the_own_margin(run, folders):
         (["sweep", "--tasks", "RPSContinuous", "--algos", "ppo", "--margin", "skew"], "PPO learns from rewards"),
         (["sweep", "--tasks", "RPSContinuous", "--margin", "nowhere"], "there is no learned margin in nowhere"),
         (["sweep", "judged.toml"], "there is no learned margin in nobody"),
+        (["sweep", "elsewhere.toml"], "it was learned from another task"),
         (["train", "RPSCorridor", "--margin", "wide"], "it was learned from another task"),
     ],
 )
 def test_clear_errors_before_anything_starts(run, folders, monkeypatch, arguments, message):
     monkeypatch.chdir(folders)
     (folders / "judged.toml").write_text('tasks = ["RPSContinuous"]\n[gap]\nmargin = "nobody"\n')
+    (folders / "elsewhere.toml").write_text('tasks = ["RPSCorridor"]\n[gap]\nmargin = "wide"\n')
     random_margin("skew", fields=(Field("obs", 3),)).save(folders / "wide")
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
@@ -181,3 +185,28 @@ def test_a_judge_that_is_not_there(run, folders):
     assert (code, out) == (2, "")
     assert one_clear_line(err)
     assert "there is no learned margin in" in err
+
+
+def test_a_margin_that_is_replaced_while_a_sweep_runs(folders):
+    """Seeds of one name would be on several margins, and averaged."""
+    sweep = Sweep(["RPSContinuous"], seeds=[0, 1], steps=64, settings=TINY, margin=str(folders / "skew"))
+    first, second = sweep.runs(folders / "runs")
+    train_spec(first).close()
+    learned(seed=1).save(folders / "skew")
+    with pytest.raises(InputError, match=rf"was replaced after this run was planned: .*, and was {learned().digest}"):
+        train_spec(second)
+    assert not (Path(second.folder) / "run.json").exists()
+    train_spec(first).close()  # what is there has its own copy
+    assert {spec.folder for spec in sweep.runs(folders / "runs")}.isdisjoint({first.folder, second.folder})
+
+
+@pytest.mark.parametrize("report", [{"cycles": {}}, {"cycles": 3}, {"cycles": None, "settings": []}])
+def test_a_report_that_somebody_edited(report, run, folders):
+    file = folders / "skew" / "margin.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"report": report}))
+    for more in ([], ["--page", folders / "page.html"]):
+        code, out, err = run("margin", folders / "skew", *more)
+        assert (code, out) == (2, "")
+        assert one_clear_line(err)
+        assert "was changed or damaged" in err
+        assert not (folders / "page.html").exists()

@@ -179,6 +179,7 @@ def test_answers_depend_on_the_seed_only():
         ("aggregated:1000+aggregated:2+sign", "is 2000 people; at most 1000"),
         ("noisy:0.1,0.2+sign", "epsilon of noisy is given twice"),
         ("noisy:0.5+" * 3000 + "sign", "has 3001 parts; at most 20"),
+        ("myopic:0.5+noisy:0.1+myopic:0.9+sign", "is myopic twice"),
         ("aggregated:3,majority=maybe+sign", "majority of aggregated must be true or false"),
     ],
 )

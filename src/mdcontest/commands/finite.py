@@ -17,6 +17,7 @@ import mdcontest as mdc
 from mdcontest.commands.outputs import refuse_parts
 from mdcontest.errors import InputError
 from mdcontest.files import place_of, to_json
+from mdcontest.names import printable
 from mdcontest.progress import progress_bar
 from mdcontest.solution import FORMAT as SOLUTION_FORMAT
 
@@ -217,7 +218,7 @@ def _describe(contest: mdc.Contest, solution: mdc.Solution) -> str:
     ]
     if contest.num_states > MAX_TABLE_STATES:
         return "\n".join([*lines, f"rule     {contest.num_states} states; --out or --json writes it"])
-    states, actions = (list(map(_printable, names)) for names in (contest.state_names, contest.action_names))
+    states, actions = (list(map(printable, names)) for names in (contest.state_names, contest.action_names))
     width = max(len(name) for name in [*states, "state"])
     columns = [max(len(name), 8) for name in actions]
     head = "  ".join(name.rjust(w) for name, w in zip(actions, columns, strict=True))
@@ -233,8 +234,3 @@ def _advice(contest: mdc.Contest, solution: mdc.Solution) -> str:
     if solution.status == mdc.Status.SOLVED and solution.gap > solution.tol * contest.margin.bound:
         return "No margin exceeds the rounding of its own terms: nothing is preferred, and every rule is a solution."
     return solution.status.advice
-
-
-def _printable(name: str) -> str:
-    """A name from a file without what would move a terminal's cursor, or turn its text round."""
-    return "".join(letter if letter.isprintable() else "�" for letter in name)

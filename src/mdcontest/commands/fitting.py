@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mdcontest.commands.options import reader_of
 from mdcontest.commands.outputs import refuse_runs, require_page
 from mdcontest.commands.training import DONE, prepare
-from mdcontest.errors import InputError, did_you_mean, preview
+from mdcontest.errors import FileFormatError, InputError, did_you_mean, preview
 from mdcontest.interrupts import noted
 
 if TYPE_CHECKING:
@@ -223,9 +223,16 @@ def run_margin(options: argparse.Namespace) -> int:
     if "cycles" not in margin.report:
         raise InputError(f"the margin in {options.folder} has no report: mdcontest fit did not make it")
     dataset = Dataset.open(options.data) if options.data else None
-    if options.page:
-        _write_page(options.page, margin, dataset)
-    return _say(margin, options, [f"page: {options.page}"] if options.page else [])
+    try:
+        if options.page:
+            _write_page(options.page, margin, dataset)
+        return _say(margin, options, [f"page: {options.page}"] if options.page else [])
+    except InputError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise FileFormatError(
+            f"the report in {options.folder} was changed or damaged: {error!r}; the margin itself is whole"
+        ) from error
 
 
 def _write_page(page: str, margin: Learned, dataset: Dataset | None) -> None:

@@ -12,6 +12,7 @@ from mdcontest.commands.options import key_values, steps, whole_number
 from mdcontest.commands.outputs import refuse_runs, require_ending
 from mdcontest.commands.training import DONE, prepare
 from mdcontest.errors import InputError
+from mdcontest.names import printable
 
 if TYPE_CHECKING:
     from mdcontest.preferences.dataset import Dataset
@@ -186,7 +187,8 @@ def _print_summary(found: dict[str, Any]) -> None:
             print(f"  {count:>9}  {title} {name or '(no source)'}")
     for name, about in found["annotators"].items():
         said = _agreeing(about["agreement"])
-        print(f"  {about['comparisons']:>9}  by {name or '(nobody named)'}{', with itself' + said if said else ''}")
+        who = printable(name) or "(nobody named)"
+        print(f"  {about['comparisons']:>9}  by {who}{', with itself' + said if said else ''}")
     if said := _agreeing(found["agreement_between"]):
         print(f"annotators    with each other{said}")
 

@@ -57,10 +57,11 @@ class Run:
             self.task_settings: dict[str, Any] = dict(self.description["task"]["settings"] or {})
             self.task_parts: dict[str, Any] = _parts(self.description)
             """What else run.json says its task is made of."""
-            self.learned = self.description["task"].get("margin")
+            self.learned: str | None = _text_or_none(self.description["task"].get("margin"), "margin")
             """Tells learned margins apart; None where it was trained on the task's own."""
             self.versions = {str(name): str(value) for name, value in self.description["versions"].items()}
-            self.status, self.error = str(self.description["status"]), self.description.get("error")
+            self.status = str(self.description["status"])
+            self.error = _text_or_none(self.description.get("error"), "error")
             done = self.description.get("steps") if self.is_finished else None
             asked = int(self.description["steps_asked"])
             self.target = asked if done is None else int(done)
@@ -154,6 +155,12 @@ class Run:
     @property
     def identity(self) -> list[Any]:
         return [self.name, self.task, self.algorithm, self.seed]
+
+
+def _text_or_none(value: Any, name: str) -> str | None:
+    if not (value is None or isinstance(value, str)):
+        raise TypeError(f"its {name} is {value!r:.60}")
+    return value
 
 
 def _parts(description: dict[str, Any]) -> dict[str, Any]:

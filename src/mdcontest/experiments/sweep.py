@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,13 @@ from mdcontest.experiments.jobs import Job, gap_job, trace_job, train_job
 from mdcontest.gap.curve import OWN, GapRequest, has_behaviour, points
 from mdcontest.gap.estimate import GapSettings
 from mdcontest.learn.algorithms import ALGORITHMS
+from mdcontest.learn.margins import require_readable
 from mdcontest.learn.past import CLONED, KINDS
 from mdcontest.learn.spec import RunSpec
 from mdcontest.preferences.asked import ASK
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import algorithm_name, read_seeds
+from mdcontest.tasks import Task
 
 MAX_BYTES = 1 << 20
 GAP_EVERY, TRACE_EVERY = "every = {} in [gap] (--gap-every)", "trace_every = {} (--trace-every)"
@@ -56,10 +58,12 @@ class GapPlan:
     margin: str | None = None
     """By what they are judged: "own", a folder of a learned margin, or None, what a run was trained on."""
 
-    def require_margin(self) -> None:
-        """An error where it is in no folder: gaps are measured last, hours after a slip in its name."""
+    def require_margin(self, tasks: Iterable[Task]) -> None:
+        """An error where it is in no folder, or of another task: gaps are measured last, hours after such a slip."""
         if self.margin not in (None, OWN):
-            load_margin(str(self.margin))
+            judge = load_margin(str(self.margin))
+            for task in tasks:
+                require_readable(task.with_margin(judge))
 
 
 @dataclass(frozen=True)
@@ -114,9 +118,10 @@ class Sweep:
 
     def jobs(self, out: Path) -> list[Job]:
         """Training, and what follows it."""
+        planned = self.runs(out)
         if self.gap is not None:
-            self.gap.require_margin()
-        return [train_job(spec, self.after(spec)) for spec in self.runs(out)]
+            self.gap.require_margin({spec.task: spec.make_task() for spec in planned}.values())
+        return [train_job(spec, self.after(spec)) for spec in planned]
 
     def after(self, spec: RunSpec) -> tuple[Job, ...]:
         """What can be done once a run is trained."""
@@ -177,6 +182,8 @@ def _changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     }
     if isinstance(found.get("grid"), Mapping) and "grid" not in changes:  # a value that was given is not varied
         found["grid"] = {key: values for key, values in found["grid"].items() if key not in changes.get("settings", {})}
+    if isinstance(found.get("settings"), Mapping) and "grid" in changes:  # and one that is varied since is not fixed
+        found["settings"] = {key: value for key, value in found["settings"].items() if key not in changes["grid"]}
     for table in ("task_settings", "margin"):
         if "tasks" in changes and isinstance(found.get(table), Mapping):
             left = _texts(changes["tasks"], "tasks")
@@ -217,6 +224,8 @@ def make_sweep(content: Mapping[str, Any]) -> Sweep:
     for name, values in found.get("grid", {}).items():
         if not isinstance(values, list | tuple) or not values:
             raise InputError(f"grid: {name} must be a list of values, got {values!r}")
+    if both := [name for name in found.get("grid", {}) if name in found.get("settings", {})]:
+        raise InputError(f"grid varies {both[0]}, so {both[0]} in settings would have no effect; leave one out")
     for name, values in found.get("task_settings", {}).items():
         if not isinstance(values, Mapping):
             raise InputError(f"task_settings: {name} must be a table of settings, got {values!r}")

@@ -73,6 +73,8 @@ class GapBracket:
     def of_record(cls, record: dict[str, Any]) -> GapBracket:
         """The bracket that `record` gave."""
         ceiling, exact = record["ceiling"], record["exact"]
+        for candidate in record["details"].get("candidates", []):
+            int(candidate["steps"])
         return cls(
             Measured.of_record(record["best_response"]),
             None if ceiling is None else Measured.of_record(ceiling),

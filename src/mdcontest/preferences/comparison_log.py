@@ -7,6 +7,7 @@ at the same moment a withdrawal, and else the one whose text comes last, so that
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -156,6 +157,8 @@ def _row(path: Path, number: int, row: tuple[Any, ...]) -> Comparison:
     number_is_fine = label != STRENGTH or (isinstance(strength, float) and -1 <= strength <= 1)
     if None in row[:8] or None in row[9:] or not (number_is_fine and label in (*LABELS, STRENGTH, WITHDRAWN)):
         raise FileFormatError(f"{path} was changed or damaged: row {number} is no comparison, its label is {value!r}")
+    if not math.isfinite(time):
+        raise FileFormatError(f"{path} was changed or damaged: the time of row {number} is {time}")
     if min(start, begin) < 0 or min(length, size) < 1:
         raise FileFormatError(f"{path} was changed or damaged: row {number} is about no steps of a trajectory")
     return Comparison(Segment(t, start, length), Segment(u, begin, size), value, annotator, source, time, id)

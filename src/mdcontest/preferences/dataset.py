@@ -164,12 +164,18 @@ class Dataset:
     # --- comparisons --------------------------------------------------------------------------------------
 
     def add_comparisons(self, comparisons: Iterable[Comparison]) -> int:
-        """Store what does not hold yet, in one new part; how many are new, of which revised answers are none."""
-        known = self.index()
-        given = [self.checked(comparison, known) for comparison in comparisons]
+        """Store what does not hold yet, in one new part; how many are new, of which revised answers are none.
+
+        An answer under an id of its own is stored again if it is given again, later: a revision from before that may
+        be still to come. Other ids say what was said, so there is none.
+        """
+        known, given = self.index(), list(comparisons)
+        rows = [self.checked(comparison, known) for comparison in given]
         self._log.refresh()
-        self._log.require_told_apart(given)
-        return self._log.append([row for row in given if not self._log.holds(row)])
+        self._log.require_told_apart(rows)
+        return self._log.append(
+            [row for row, one in zip(rows, given, strict=True) if one.id or not self._log.holds(row)]
+        )
 
     def checked(self, comparison: Comparison, known: dict[str, TrajectoryInfo] | None = None) -> Comparison:
         """A comparison as it is stored, or an error: about itself, or about what it refers to in this dataset."""
@@ -232,6 +238,7 @@ class Dataset:
                     "datasets of the same task and horizon are merged"
                 )
         known = self.index()
+        self._require_all_inside(other, known | other.index())
         missing: dict[str, list[TrajectoryInfo]] = {}
         for info in other.index().values():
             if info.id not in known:
@@ -240,6 +247,16 @@ class Dataset:
             self.add_trajectories(read_trajectories(other.path / TRAJECTORIES / part, infos))
         self._log.refresh()
         return sum(map(len, missing.values())), self._log.append(other._log.rows())
+
+    def _require_all_inside(self, other: Dataset, known: dict[str, TrajectoryInfo]) -> None:
+        """Nothing is merged where a part of the other one is gone: no margin could be fitted to what was."""
+        for entry in other.entries():
+            for segment in (entry.first, entry.second):
+                if segment.trajectory not in known:
+                    raise InputError(
+                        f"{other.path} has comparisons of the trajectory {segment.trajectory!r}, which is no longer in "
+                        "it; put its file back, or withdraw them, before it is merged"
+                    )
 
     def __repr__(self) -> str:
         return f"Dataset({self.path}, {self.task_name}, {len(self.index())} trajectories)"

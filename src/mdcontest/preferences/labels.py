@@ -42,12 +42,17 @@ def read_label(label: Any) -> Label:
 
 def targets(labels: Sequence[Label] | Any) -> Array:
     """y = P(first ≻ second) of each label, shape [n]; NaN for incomparable."""
-    array = np.asarray(labels)
+    try:
+        array = np.asarray(labels)
+    except ValueError:  # lists of several lengths
+        raise InputError("label must have one entry a pair, got lists among them") from None
     if array.ndim != 1:
         raise InputError(f"label must have one entry a pair, got shape {array.shape}")
     if array.dtype.kind == "b":
         return array.astype(float)
-    if array.dtype.kind not in "iuf":
+    # Beside numbers NumPy makes numbers of truth values, and False would mean no preference.
+    mixed = not isinstance(labels, np.ndarray) and any(isinstance(label, bool | np.bool_) for label in labels)
+    if mixed or array.dtype.kind not in "iuf":
         kept = [read_label(label) for label in labels]
         if SECOND not in kept:
             _warn_of_probabilities(np.array([label for label in kept if not isinstance(label, str)]))

@@ -62,6 +62,8 @@ def read_teacher(text: str, margin: SegmentMargin) -> Teacher:
             raise InputError(f"the teacher {text!r} has {name} before the end; only the last part is one of its kind")
         if name == "myopic":
             margin = replace(margin, discount=settings["discount"])
+    if [name for name, _ in layers].count("myopic") > 1:
+        raise InputError(f"the teacher {text!r} is myopic twice; say one discount")
     if (people := math.prod(settings.get("people", 1) for _, settings in layers)) > MOST_PEOPLE:
         raise InputError(f"the teacher {text!r} is {people} people; at most {MOST_PEOPLE} are asked")
     return _built([*layers, base], margin, text)

@@ -42,6 +42,14 @@ def test_a_pair_that_is_not_answered_goes_to_others_after_its_lease():
     assert queue.hold("Ada", 102.0)[0] == []  # they are Bob's now
 
 
+def test_a_clock_that_is_set_back_keeps_nobody_waiting_longer_than_a_lease():
+    """A pair in Ada's hands is waited for until 10 100 by a clock that then shows 6 400 again."""
+    queue = queue_of(HOLD, lease=100.0, goal=HOLD)
+    queue.hold("Ada", 10_000.0)
+    assert queue.hold("Bob", 6_400.0)[0] == []
+    assert len(queue.hold("Bob", 6_501.0)[0]) == HOLD
+
+
 def test_a_lease_that_ran_out_is_extended_while_nobody_else_wants_the_pair():
     queue = queue_of(HOLD, lease=100.0)
     mine, _ = queue.hold("Ada", 0.0)

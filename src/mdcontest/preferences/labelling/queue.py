@@ -125,6 +125,9 @@ class Queue:
 
     def hold(self, annotator: str, now: float) -> tuple[list[Given], list[Given]]:
         """The pairs this person has in hand, the one to look at first; and those of them that are new."""
+        for other in self._people.values():
+            for held_by_other in other.open:  # the clock may have been set back: nobody waits for longer than a lease
+                held_by_other.expires = min(held_by_other.expires, now + self.lease)
         person = self._person(annotator)
         person.open = held = [given for given in person.open if self._keep(given, now)]
         fresh: list[Given] = []
