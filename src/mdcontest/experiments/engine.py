@@ -25,7 +25,7 @@ OTHER_DEATHS = 5
 """The same for a job that keeps nothing between two attempts."""
 TICK = 0.5
 """Seconds between two looks at the jobs."""
-PATIENCE = 30.0
+PATIENCE = 40.0
 """Seconds to wait for workers that were asked to stop, and are killed if they do not."""
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 

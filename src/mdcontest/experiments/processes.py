@@ -15,7 +15,7 @@ from typing import Any
 from mdcontest.experiments.jobs import Ending, Job
 from mdcontest.threads import one_thread
 
-GRACE = 15.0
+GRACE = 30.0
 """Seconds a worker has to write a checkpoint after an interrupt."""
 
 
