@@ -17,7 +17,6 @@ from mdcontest.learn.loading import load_agent
 from mdcontest.learn.margins import margin_entry
 from mdcontest.learn.runs import DESCRIPTION, FINISHED, read_description
 from mdcontest.preferences.asked import ASK, AskedMargin
-from mdcontest.preferences.learned import Learned
 from mdcontest.preferences.margin_files import load_margin
 from mdcontest.settings import Settings
 from mdcontest.tasks import Task
@@ -56,7 +55,7 @@ class RunSpec:
         plain(task.settings)
         settings = ALGORITHMS[self.algorithm].choose_settings(task, self.preset, self.settings)
         name = run_name(task, self.algorithm, self.seed, settings, self.steps)
-        return replace(self, folder=str(out / name), digest=digest_of(task))
+        return replace(self, folder=str(out / name), digest=margin_entry(task).get("margin"))
 
     def agent(self) -> Agent:
         """A new agent for this run."""
@@ -68,17 +67,13 @@ class RunSpec:
         if self.margin is None:
             return task
         task = task.with_margin(AskedMargin() if self.margin == ASK else load_margin(self.margin))
-        if self.digest not in (None, digest_of(task)):
+        found = margin_entry(task)["margin"]
+        if self.digest not in (None, found):
             raise InputError(
-                f"the margin in {self.margin} was replaced after this run was planned: it is {digest_of(task)}, and "
-                f"was {self.digest}; give fits folders of their own, or begin the runs anew"
+                f"the margin in {self.margin} was replaced after this run was planned: it is {found}, and was "
+                f"{self.digest}; give fits folders of their own, or begin the runs anew"
             )
         return task
-
-
-def digest_of(task: Task) -> str | None:
-    """Tells a learned margin from others; None where the task has its own, or one that changes."""
-    return task.margin.digest if isinstance(task.margin, Learned) else None
 
 
 def run_name(task: Task, algorithm: str, seed: int, settings: Settings, steps: int) -> str:
